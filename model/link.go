@@ -1,0 +1,53 @@
+package model
+
+import "time"
+
+// LinkState is the state of the one pooled connection to a host.
+type LinkState int
+
+const (
+	// LinkConnecting: no generation is up, and one is being dialled.
+	LinkConnecting LinkState = iota
+	// LinkUp: a generation is up.
+	LinkUp
+	// LinkDown: no generation is up; the next dial waits for NextRetry.
+	LinkDown
+	// LinkDraining: the link has been closed for good and finishes its calls.
+	LinkDraining
+)
+
+// String returns the word used on screens and in JSON.
+func (s LinkState) String() string {
+	switch s {
+	case LinkConnecting:
+		return "connecting"
+	case LinkUp:
+		return "up"
+	case LinkDown:
+		return "down"
+	case LinkDraining:
+		return "draining"
+	}
+	return unknown("link-state", int(s))
+}
+
+// LinkStatus is what is known of a link at one instant.
+type LinkStatus struct {
+	State      LinkState
+	Generation uint64 // counts connections that came up, from 1
+	Since      time.Time
+	LastError  string    // verbatim, of the last failure; kept while up, as history
+	LastErrAt  time.Time // zero if there was none
+	NextRetry  time.Time // when down; zero otherwise
+	Phase      string    // of a running dial or reconnect: "dial", "handshake", "verify"
+	InFlight   int       // calls that hold a slot, abandoned ones included
+	Abandoned  int       // of these, calls whose caller has left
+	Slots      int
+	RoundTrip  time.Duration // of the last keepalive; zero if none yet
+	ClockDiff  time.Duration // host clock minus ours
+	ClockKnown bool
+	Endpoint   string // what was dialled, without secrets
+	Suspect    bool   // silent, and a second opinion is being asked
+	Calls      uint64 // since the process started
+	Errors     uint64
+}
