@@ -1,0 +1,59 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// How long Run waits for the program to put the terminal back after it was
+// asked to end. A terminal that takes no output (a hung connection, a stopped
+// pager) must not keep the process alive.
+const quitGrace = 2 * time.Second
+
+// Run shows the console on the process's terminal until the operator quits, ctx
+// ends, or the process is asked to end (SIGHUP, SIGINT, SIGTERM). All of these
+// are clean ends: the terminal is put back and the error is nil. A panic puts the
+// terminal back too and is returned as an error.
+//
+// Nothing else may write to the terminal while Run runs.
+func Run(ctx context.Context, opts Options) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	p := tea.NewProgram(New(opts), tea.WithoutSignalHandler(), tea.WithEnvironment(os.Environ()))
+	return runProgram(ctx, p, quitGrace)
+}
+
+// runProgram runs p until it ends by itself or ctx does.
+func runProgram(ctx context.Context, p *tea.Program, grace time.Duration) error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.Run()
+		done <- err
+	}()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		// Quit waits for the program's loop, which may wait for the terminal.
+		go p.Quit()
+		select {
+		case err = <-done:
+		case <-time.After(grace):
+			return nil
+		}
+	}
+	if err == nil || errors.Is(err, tea.ErrInterrupted) {
+		return nil
+	}
+	if ctx.Err() != nil && !errors.Is(err, tea.ErrProgramPanic) {
+		return nil // the terminal went away under the last frame
+	}
+	return fmt.Errorf("console: %w", err)
+}
