@@ -233,7 +233,7 @@ func TestExample(t *testing.T) {
 				if key != "address" { // the second proxy has it
 					t.Errorf("%s%s is not in config.toml.example", path, key)
 				}
-			case given && !(required && defaults.Field(i).IsZero()) && !reflect.DeepEqual(defaults.Field(i).Interface(), fields.Field(i).Interface()):
+			case given && (!required || !defaults.Field(i).IsZero()) && !reflect.DeepEqual(defaults.Field(i).Interface(), fields.Field(i).Interface()):
 				t.Errorf("%s%s = %v in config.toml.example, the default is %v", path, key, fields.Field(i), defaults.Field(i))
 			}
 		}

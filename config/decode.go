@@ -252,10 +252,10 @@ func (d *document) wrongType(path keyPath, in any, out reflect.Value) {
 
 // wanted says what a field takes.
 func wanted(t reflect.Type) string {
-	switch {
-	case t == durationType:
+	switch t {
+	case durationType:
 		return `a duration in quotes such as "10s"`
-	case t == secretType:
+	case secretType:
 		return "a text in quotes"
 	}
 	switch t.Kind() { //nolint:exhaustive // no setting is of another kind

@@ -169,8 +169,7 @@ func readFile(open func(string) (fs.File, error), path string, most int64) (data
 
 // cause takes the path out of an error of package os.
 func cause(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
 	}
 	return err

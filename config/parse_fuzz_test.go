@@ -125,7 +125,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-func TestScan_notTOML(t *testing.T) {
+func TestScan_notTOML(_ *testing.T) {
 	for _, doc := range []string{"", "[", "[[", "[[a", "a", "=", "]", "a = [", "a = {", "a = {b", "a = {}}}", "'", "\"", "a = '''", "\"\\", "a = [}", "...", "#", "\x00"} {
 		scan(doc) // it must end
 	}

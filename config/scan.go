@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 type keyPath []string
 
 func (p keyPath) with(last ...string) keyPath {
-	return append(p[:len(p):len(p)], last...)
+	return append(slices.Clip(p), last...)
 }
 
 func (p keyPath) id() string { return strings.Join(p, "\x00") }

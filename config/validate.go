@@ -229,16 +229,13 @@ func oneOf[S ~string](k *checker, at keyPath, v S, allowed ...S) bool {
 }
 
 // text checks what is shown or sent as it is.
-func (k *checker) text(at keyPath, v string, most int) bool {
+func (k *checker) text(at keyPath, v string, most int) {
 	switch {
 	case len(v) > most:
 		k.problem(at, "%d bytes long; allowed: at most %d", len(v), most)
 	case strings.ContainsFunc(v, control):
 		k.problem(at, "holds a control character; allowed: printable text")
-	default:
-		return true
 	}
-	return false
 }
 
 // control is true of C0, DEL and C1.
