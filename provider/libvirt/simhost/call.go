@@ -1,0 +1,244 @@
+package simhost
+
+import (
+	"context"
+	"time"
+
+	libvirt "github.com/digitalocean/go-libvirt"
+)
+
+// call is one procedure call while it is carried out.
+type call struct {
+	ctx  context.Context // the daemon's: a call outlives its connection
+	h    *Host
+	conn *conn
+	proc Proc
+}
+
+// A procedure is one entry of the daemon's table.
+type procedure struct {
+	// high calls never wait for a guest, and may run on a priority worker.
+	high bool
+	// write marks what a read-only connection may not do.
+	write bool
+	// early marks what may be called before ConnectOpen.
+	early bool
+	// run decodes the arguments, carries the call out and encodes the result.
+	run func(c *call, args []byte) ([]byte, error)
+}
+
+// void is the arguments or the result of a procedure that has none.
+type void struct{}
+
+// typed makes a procedure's run from a function on the library's structs. The
+// function returns an error only as *Error.
+func typed[A, R any](f func(c *call, a *A) (R, *Error)) func(*call, []byte) ([]byte, error) {
+	return func(c *call, args []byte) ([]byte, error) {
+		var a A
+		if _, err := unmarshal(args, &a); err != nil {
+			return nil, &Error{Code: libvirt.ErrRPC, Domain: fromRPC, Message: "Unable to decode message payload"}
+		}
+		r, e := f(c, &a)
+		if e != nil {
+			return nil, e
+		}
+		return marshal(nil, r)
+	}
+}
+
+// table is a part of the procedure table. Each area of the protocol has its own;
+// procedures joins them.
+type table map[Proc]procedure
+
+func procedures() table {
+	all := table{}
+	for _, part := range []table{connectProcs(), domainProcs(), powerProcs(), addressProcs(), networkProcs(), eventProcs()} {
+		for p, e := range part {
+			all[p] = e
+		}
+	}
+	return all
+}
+
+// run carries out one call and queues its answer. It holds the connection's
+// slot until the answer is written, and a worker until the work is done.
+func (c *conn) run(h header, args []byte) {
+	reply := header{prog: h.prog, vers: h.vers, proc: h.proc, typ: typeReply, serial: h.serial}
+	done := func() { <-c.slot }
+	proc, entry, e := c.lookup(h)
+	if e != nil {
+		c.send(outgoing{data: errorFrame(reply, e), done: done})
+		return
+	}
+	release, err := c.d.workers.acquire(c.d.ctx, entry.high)
+	if err != nil {
+		return // the daemon ends; so does the connection
+	}
+	defer release()
+	if c.d.h.frozen.pass(c.d.ctx) != nil {
+		return
+	}
+	k := &call{ctx: c.d.ctx, h: c.d.h, conn: c, proc: proc}
+	f := k.fault(args)
+	if f != nil && !k.before(f, reply, done) {
+		return
+	}
+	data, err := entry.run(k, args)
+	if k.ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		c.send(outgoing{data: errorFrame(reply, asError(err)), done: done})
+		return
+	}
+	out := frame(reply, data)
+	if f != nil {
+		c.after(f, reply, out, done)
+		return
+	}
+	c.send(outgoing{data: out, done: done})
+}
+
+// lookup finds the procedure, counts the call, and checks what a daemon checks
+// before it looks at arguments.
+func (c *conn) lookup(h header) (Proc, procedure, *Error) {
+	host := c.d.h
+	proc := Proc(h.proc)
+	if h.prog != progRemote && h.prog != progQEMU || h.vers != 1 {
+		return proc, procedure{}, &Error{Code: libvirt.ErrRPC, Domain: fromRPC, Message: "Cannot find program " +
+			itoa(int64(h.prog)) + " version " + itoa(int64(h.vers))}
+	}
+	entry, ok := host.procs[proc]
+	if !ok || h.prog == progQEMU {
+		return proc, procedure{}, &Error{Code: libvirt.ErrRPC, Domain: fromRPC, Message: "unknown procedure: " + itoa(int64(h.proc))}
+	}
+	host.mu.Lock()
+	defer host.mu.Unlock()
+	host.calls[proc]++
+	switch {
+	case !c.opened && !entry.early:
+		return proc, entry, &Error{Code: libvirt.ErrInternalError, Domain: fromRemote, Message: "internal error: connection not open"}
+	case entry.write && host.opts.ReadOnly:
+		return proc, entry, fail(libvirt.ErrOperationDenied, "operation %s forbidden for read only access", proc)
+	}
+	return proc, entry, nil
+}
+
+// fault returns what hits this call, if anything.
+func (k *call) fault(args []byte) *installed {
+	k.h.mu.Lock()
+	defer k.h.mu.Unlock()
+	if len(k.h.faults) == 0 {
+		return nil
+	}
+	return k.h.fault(k.proc, k.h.about(k.proc, args))
+}
+
+// about returns the name of the domain that a call is about, or "". Calls about
+// a domain have it first among their arguments, or look it up.
+func (h *Host) about(p Proc, args []byte) string {
+	switch p { //nolint:exhaustive // the two look-ups; all others are alike
+	case ProcDomainLookupByName:
+		var a libvirt.DomainLookupByNameArgs
+		if _, err := unmarshal(args, &a); err == nil {
+			return a.Name
+		}
+		return ""
+	case ProcDomainLookupByUUID:
+		var a libvirt.DomainLookupByUUIDArgs
+		if _, err := unmarshal(args, &a); err == nil && h.byUUID[a.UUID] != nil {
+			return h.byUUID[a.UUID].spec.Name
+		}
+		return ""
+	}
+	var d libvirt.Domain
+	if _, err := unmarshal(args, &d); err == nil && h.byUUID[d.UUID] != nil {
+		return h.byUUID[d.UUID].spec.Name
+	}
+	return ""
+}
+
+// before applies what a fault does instead of the call, or ahead of it; it says
+// whether the call is to be carried out.
+func (k *call) before(f *installed, reply header, done func()) bool {
+	switch f.Kind {
+	case FaultError:
+		k.conn.send(outgoing{data: errorFrame(reply, &f.Error), done: done})
+		return false
+	case FaultHang:
+		select {
+		case <-f.removed:
+			return true
+		case <-k.ctx.Done():
+			return false
+		}
+	case FaultDelay:
+		t := time.NewTimer(f.Delay)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			return true
+		case <-k.ctx.Done():
+			return false
+		}
+	case FaultCutBefore:
+		k.conn.close()
+		return false
+	case FaultCutReply, FaultCutInside, FaultGarbage, FaultNoise, FaultShort, FaultHuge:
+	}
+	return true
+}
+
+// after applies what a fault does to the answer.
+func (c *conn) after(f *installed, reply header, out []byte, done func()) {
+	switch f.Kind {
+	case FaultError, FaultHang, FaultDelay, FaultCutBefore:
+		c.send(outgoing{data: out, done: done})
+	case FaultCutReply:
+		c.close()
+	case FaultCutInside:
+		c.send(outgoing{data: out[:len(out)/2+1], done: done, cut: true})
+	case FaultGarbage:
+		c.send(outgoing{data: frame(reply, c.d.h.noise(61)), done: done})
+	case FaultNoise:
+		b := c.d.h.noise(96)
+		b[0] |= 0x80
+		c.send(outgoing{data: b, done: done})
+	case FaultShort:
+		b := frame(reply, nil)
+		copy(b, be32(nil, 12))
+		c.send(outgoing{data: b, done: done})
+	case FaultHuge:
+		b := frame(reply, nil)
+		copy(b, be32(nil, 0xfffffff0))
+		c.send(outgoing{data: b, done: done})
+	}
+}
+
+// noise returns n repeatable random bytes.
+func (h *Host) noise(n int) []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(h.rng.Uint32() >> 8) //nolint:gosec // one byte is wanted
+	}
+	return b
+}
+
+// errorFrame is the reply that carries an error.
+func errorFrame(reply header, e *Error) []byte {
+	reply.status = statusError
+	data, err := marshal(nil, e.wire())
+	if err != nil {
+		panic("simhost: an error that cannot be encoded: " + err.Error()) // its type is ours
+	}
+	return frame(reply, data)
+}
+
+func asError(err error) *Error {
+	if e, ok := err.(*Error); ok { //nolint:errorlint // run returns it bare
+		return e
+	}
+	return &Error{Code: libvirt.ErrRPC, Domain: fromRPC, Message: "Unable to encode message payload"}
+}

@@ -1,0 +1,90 @@
+package simhost
+
+import (
+	libvirt "github.com/digitalocean/go-libvirt"
+)
+
+// eventProcs serve the registration of event callbacks. Lifecycle, reboot and
+// agent lifecycle events are sent; the others can be registered for and stay silent.
+func eventProcs() table {
+	return table{
+		ProcConnectDomainEventCallbackRegisterAny: {high: true, run: typed(registerAny)},
+		ProcConnectDomainEventCallbackDeregister:  {high: true, run: typed(deregisterAny)},
+	}
+}
+
+func registerAny(c *call, a *libvirt.ConnectDomainEventCallbackRegisterAnyArgs) (libvirt.ConnectDomainEventCallbackRegisterAnyRet, *Error) {
+	var r libvirt.ConnectDomainEventCallbackRegisterAnyRet
+	const last = 26 // the events of a 9.0 daemon
+	if a.EventID < 0 || a.EventID > last {
+		return r, &Error{Code: libvirt.ErrInternalError, Domain: fromRemote, Message: "internal error: unsupported event ID " + itoa(int64(a.EventID))}
+	}
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	reg := registration{event: libvirt.DomainEventID(a.EventID)}
+	if len(a.Dom) > 0 {
+		id := [16]byte(a.Dom[0].UUID)
+		reg.dom = &id
+	}
+	r.CallbackID = c.conn.nextCB
+	c.conn.nextCB++
+	c.conn.events[r.CallbackID] = reg
+	return r, nil
+}
+
+func deregisterAny(c *call, a *libvirt.ConnectDomainEventCallbackDeregisterAnyArgs) (void, *Error) {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	if _, ok := c.conn.events[a.CallbackID]; !ok {
+		return void{}, &Error{
+			Code: libvirt.ErrInternalError, Domain: fromRemote,
+			Message: "internal error: domain event callback " + itoa(int64(a.CallbackID)) + " not registered",
+		}
+	}
+	delete(c.conn.events, a.CallbackID)
+	return void{}, nil
+}
+
+// emit sends an event to every callback that asked for it. The caller holds
+// h.mu; message makes the message for one callback.
+func (h *Host) emit(d *Domain, id libvirt.DomainEventID, proc Proc, message func(callback int32) any) {
+	if h.daemon == nil || h.noEvents {
+		return
+	}
+	for c := range h.daemon.conns {
+		for callback, reg := range c.events {
+			if reg.event != id || reg.dom != nil && *reg.dom != d.uuid {
+				continue
+			}
+			data, err := marshal(nil, message(callback))
+			if err != nil {
+				panic("simhost: an event that cannot be encoded: " + err.Error()) // its type is the library's
+			}
+			c.send(outgoing{data: frame(header{prog: progRemote, vers: 1, proc: uint32(proc), typ: typeMessage}, data)})
+		}
+	}
+}
+
+func (h *Host) emitLifecycle(d *Domain, event libvirt.DomainEventType, detail int32) {
+	h.emit(d, libvirt.DomainEventIDLifecycle, ProcDomainEventCallbackLifecycle, func(callback int32) any {
+		return libvirt.DomainEventCallbackLifecycleMsg{
+			CallbackID: callback,
+			Msg:        libvirt.DomainEventLifecycleMsg{Dom: d.ref(), Event: int32(event), Detail: detail},
+		}
+	})
+}
+
+func (h *Host) emitReboot(d *Domain) {
+	h.emit(d, libvirt.DomainEventIDReboot, ProcDomainEventCallbackReboot, func(callback int32) any {
+		return libvirt.DomainEventCallbackRebootMsg{CallbackID: callback, Msg: libvirt.DomainEventRebootMsg{Dom: d.ref()}}
+	})
+}
+
+func (h *Host) emitAgent(d *Domain, state libvirt.ConnectDomainEventAgentLifecycleState) {
+	h.emit(d, libvirt.DomainEventIDAgentLifecycle, ProcDomainEventCallbackAgentLifecycle, func(callback int32) any {
+		return libvirt.DomainEventCallbackAgentLifecycleMsg{
+			CallbackID: callback, Dom: d.ref(), State: int32(state),
+			Reason: int32(libvirt.ConnectDomainEventAgentLifecycleReasonChannel),
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package simhost
+
+import (
+	"crypto/sha1"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// derivedUUID makes a UUID that is always the same for the same words.
+func derivedUUID(words ...string) [16]byte {
+	h := sha1.New()
+	for _, w := range words {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(w), w) // a hash never fails to write
+	}
+	var u [16]byte
+	copy(u[:], h.Sum(nil))
+	u[6] = u[6]&0x0f | 0x50
+	u[8] = u[8]&0x3f | 0x80
+	return u
+}
+
+// derivedMAC makes a MAC in the range that QEMU uses.
+func derivedMAC(uuid [16]byte, index int) string {
+	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", uuid[0], uuid[1], uuid[2]^byte(index)) //nolint:gosec // few cards
+}
+
+// derivedExit makes an address in the range that is set aside for benchmarks.
+func derivedExit(uuid [16]byte) netip.Addr {
+	return netip.AddrFrom4([4]byte{198, 18 + uuid[13]&1, uuid[14], uuid[15]})
+}
+
+// canonicalMAC spells a MAC as guests and daemons do; what is none stays as it is.
+func canonicalMAC(text string) string {
+	if m, err := net.ParseMAC(text); err == nil {
+		return m.String()
+	}
+	if len(text) == 12 {
+		if n, err := strconv.ParseUint(text, 16, 48); err == nil {
+			m := net.HardwareAddr{byte(n >> 40), byte(n >> 32), byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
+			return m.String()
+		}
+	}
+	return text
+}
+
+func vnetName(n int) string { return "vnet" + strconv.Itoa(n) }
+
+func uuidText(u [16]byte) string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
+}
+
+// simAddr is the address of an end of an in-memory connection.
+type simAddr string
+
+func (simAddr) Network() string  { return "sim" }
+func (a simAddr) String() string { return string(a) }

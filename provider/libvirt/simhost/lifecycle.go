@@ -1,0 +1,335 @@
+package simhost
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	libvirt "github.com/digitalocean/go-libvirt"
+)
+
+// newDomain makes a domain, shut off, and lists it. The caller holds h.mu.
+func (h *Host) newDomain(spec DomainSpec) *Domain {
+	if spec.Name == "" {
+		panic("simhost: a domain needs a name")
+	}
+	if spec.UUID == ([16]byte{}) {
+		spec.UUID = derivedUUID("domain", h.opts.Name, spec.Name)
+	}
+	if h.byName(spec.Name) != nil || h.byUUID[spec.UUID] != nil {
+		panic("simhost: two domains with the name or UUID of " + spec.Name)
+	}
+	if spec.NICs == nil {
+		spec.NICs = []NIC{{Network: "default"}}
+	}
+	if spec.Port == 0 {
+		spec.Port = 3128
+	}
+	if spec.ShutdownTakes <= 0 {
+		spec.ShutdownTakes = 2 * time.Second
+	}
+	if spec.MemoryMiB == 0 {
+		spec.MemoryMiB = 256
+	}
+	if spec.VCPUs == 0 {
+		spec.VCPUs = 1
+	}
+	spec.Boot = spec.Boot.withDefaults()
+	d := &Domain{
+		h: h, spec: spec, uuid: spec.UUID, exit: spec.Exit, proxy: spec.Proxy,
+		id: -1, state: libvirt.DomainShutoff, persistent: true, autostart: spec.Autostart,
+		guest: guest{job: make(chan struct{}, 1)},
+	}
+	if !d.exit.IsValid() {
+		d.exit = derivedExit(spec.UUID)
+	}
+	for i, n := range spec.NICs {
+		d.nics = append(d.nics, h.newNIC(d, i, n))
+	}
+	h.domains = append(h.domains, d)
+	h.byUUID[d.uuid] = d
+	return d
+}
+
+func (h *Host) newNIC(d *Domain, index int, spec NIC) *nic {
+	if spec.Network == "" && spec.Bridge == "" {
+		spec.Network = "default"
+	}
+	if spec.MAC == "" {
+		spec.MAC = derivedMAC(d.uuid, index)
+	}
+	n := &nic{spec: spec, mac: canonicalMAC(spec.MAC), addrs: slices.Clone(spec.Addresses)}
+	if net := h.network(spec.Network); net != nil && len(n.addrs) == 0 && !net.spec.NoDHCP {
+		if p, ok := net.allocate(); ok {
+			n.addrs = []netip.Prefix{p}
+		}
+	}
+	return n
+}
+
+// Start boots the domain: it gets a new ID and its guest goes through its
+// stages. It is an *Error (code 55) when the domain is active.
+func (d *Domain) Start() error {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	if e := d.start(); e != nil {
+		return e
+	}
+	return nil
+}
+
+func (d *Domain) start() *Error {
+	if d.active() {
+		return fail(libvirt.ErrOperationInvalid, "Requested operation is not valid: domain is already running")
+	}
+	d.activate()
+	d.guest.bootStages(d, d.spec.Boot)
+	return nil
+}
+
+// activate gives the domain a process: ID, state, host side of its cards.
+func (d *Domain) activate() {
+	h := d.h
+	h.nextID++
+	d.id, d.started = h.nextID, time.Now()
+	d.state, d.reason = libvirt.DomainRunning, int32(libvirt.DomainRunningBooted)
+	d.guest.reset(d)
+	for _, n := range d.nics {
+		n.target = vnetName(h.vnet)
+		h.vnet++
+	}
+	h.emitLifecycle(d, libvirt.DomainEventStarted, int32(libvirt.DomainEventStartedBooted))
+	d.notify()
+}
+
+// bootDone starts the domain as one that has been up for long.
+func (d *Domain) bootDone() {
+	d.activate()
+	b := d.spec.Boot
+	d.started = d.started.Add(-24 * time.Hour)
+	if b.Lease >= 0 {
+		d.guest.netUp(d)
+	}
+	if b.Agent >= 0 {
+		d.guest.agentUp(d)
+		d.guest.synced = true
+	}
+	d.guest.agentLists = b.AgentAddress >= 0
+	d.guest.proxyUp = b.Proxy >= 0
+}
+
+// Shutdown asks the guest to power off, which it does after its ShutdownTakes.
+// It is an *Error (code 55) when the domain is not running.
+func (d *Domain) Shutdown() error {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	if e := d.shutdown(); e != nil {
+		return e
+	}
+	return nil
+}
+
+func (d *Domain) shutdown() *Error {
+	if d.state != libvirt.DomainRunning {
+		return notRunning()
+	}
+	run := d.id
+	d.guest.after(d, d.spec.ShutdownTakes, func() {
+		if d.id != run {
+			return
+		}
+		d.h.emitLifecycle(d, libvirt.DomainEventShutdown, int32(libvirt.DomainEventShutdownGuest))
+		d.deactivate(libvirt.DomainShutoff, int32(libvirt.DomainShutoffShutdown), libvirt.DomainEventStoppedShutdown)
+	})
+	return nil
+}
+
+// Destroy pulls the plug. It is an *Error (code 55) when the domain is not active.
+func (d *Domain) Destroy() error {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	if e := d.destroy(); e != nil {
+		return e
+	}
+	return nil
+}
+
+func (d *Domain) destroy() *Error {
+	if !d.active() {
+		return notRunning()
+	}
+	d.deactivate(libvirt.DomainShutoff, int32(libvirt.DomainShutoffDestroyed), libvirt.DomainEventStoppedDestroyed)
+	return nil
+}
+
+// Crash ends the guest's process as a crash with on_crash=destroy does: shut
+// off, reason crashed. It has no effect on an inactive domain.
+func (d *Domain) Crash() {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	if d.active() {
+		d.deactivate(libvirt.DomainShutoff, int32(libvirt.DomainShutoffCrashed), libvirt.DomainEventStoppedCrashed)
+	}
+}
+
+func (d *Domain) deactivate(state libvirt.DomainState, reason int32, detail libvirt.DomainEventStoppedDetailType) {
+	now := time.Now()
+	for _, n := range d.nics {
+		if net := d.h.network(n.spec.Network); net != nil {
+			net.current(n.mac, now) // the last renewal before the end
+		}
+	}
+	d.id, d.state, d.reason = -1, state, reason
+	d.guest.reset(d)
+	d.h.emitLifecycle(d, libvirt.DomainEventStopped, int32(detail))
+	for _, n := range d.nics {
+		n.target = ""
+	}
+	d.notify()
+	if !d.persistent {
+		d.remove()
+	}
+}
+
+// Pause stops the guest's processors for this reason; libvirt's events tell an
+// I/O error and a watchdog from the rest. No effect unless it runs.
+func (d *Domain) Pause(reason libvirt.DomainPausedReason) {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	d.pause(reason)
+}
+
+func (d *Domain) pause(reason libvirt.DomainPausedReason) {
+	if d.state != libvirt.DomainRunning {
+		return
+	}
+	d.state, d.reason = libvirt.DomainPaused, int32(reason)
+	detail := libvirt.DomainEventSuspendedPaused
+	switch reason { //nolint:exhaustive // the event knows only these two of the reasons
+	case libvirt.DomainPausedIoerror:
+		detail = libvirt.DomainEventSuspendedIoerror
+	case libvirt.DomainPausedWatchdog:
+		detail = libvirt.DomainEventSuspendedWatchdog
+	}
+	d.h.emitLifecycle(d, libvirt.DomainEventSuspended, int32(detail))
+	d.notify()
+}
+
+// Resume lets a paused guest go on. No effect unless it is paused.
+func (d *Domain) Resume() {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	d.resume()
+}
+
+func (d *Domain) resume() {
+	if d.state != libvirt.DomainPaused {
+		return
+	}
+	d.state, d.reason = libvirt.DomainRunning, int32(libvirt.DomainRunningUnpaused)
+	d.h.emitLifecycle(d, libvirt.DomainEventResumed, int32(libvirt.DomainEventResumedUnpaused))
+	d.notify()
+}
+
+// Reboot restarts the guest inside its process: the ID and the lease stay, the
+// agent and the proxy come back by the boot stages. No effect unless it runs.
+func (d *Domain) Reboot() {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	if d.state == libvirt.DomainRunning {
+		d.reboot()
+	}
+}
+
+func (d *Domain) reboot() {
+	if d.guest.agent != agentDown {
+		d.h.emitAgent(d, libvirt.ConnectDomainEventAgentLifecycleStateDisconnected)
+	}
+	timeout := d.guest.timeout
+	d.guest.reset(d)
+	d.guest.timeout = timeout // it belongs to the process, which goes on
+	d.guest.bootStages(d, d.spec.Boot)
+	d.breakConns()
+	d.h.emitReboot(d)
+	d.notify()
+}
+
+// Undefine removes the domain: at once when it is inactive, else at its end
+// (until then it is transient).
+func (d *Domain) Undefine() {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	d.undefine()
+}
+
+func (d *Domain) undefine() {
+	if d.gone || !d.persistent {
+		return
+	}
+	d.persistent = false
+	d.h.emitLifecycle(d, libvirt.DomainEventUndefined, int32(libvirt.DomainEventUndefinedRemoved))
+	if !d.active() {
+		d.remove()
+	}
+}
+
+func (d *Domain) remove() {
+	d.gone = true
+	delete(d.h.byUUID, d.uuid)
+	d.h.domains = slices.DeleteFunc(d.h.domains, func(o *Domain) bool { return o == d })
+	d.notify()
+}
+
+// Rename gives the domain another name, running or not (a real daemon allows
+// it only when inactive). It panics like AddDomain when the name is taken.
+func (d *Domain) Rename(name string) {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	if name == "" || d.h.byName(name) != nil {
+		panic("simhost: no name, or one that is taken: " + name)
+	}
+	d.h.emitLifecycle(d, libvirt.DomainEventUndefined, int32(libvirt.DomainEventUndefinedRenamed))
+	d.spec.Name = name
+	d.h.emitLifecycle(d, libvirt.DomainEventDefined, int32(libvirt.DomainEventDefinedRenamed))
+}
+
+// SetBoot changes the stages of the next boot.
+func (d *Domain) SetBoot(b Boot) {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	d.spec.Boot = b.withDefaults()
+}
+
+// active says whether the domain has a process.
+func (d *Domain) active() bool { return d.id != -1 }
+
+// notify wakes whoever waits for a change of the domain.
+func (d *Domain) notify() {
+	if d.changed != nil {
+		close(d.changed)
+		d.changed = nil
+	}
+}
+
+// change returns a channel that the next change closes.
+func (d *Domain) change() <-chan struct{} {
+	if d.changed == nil {
+		d.changed = make(chan struct{})
+	}
+	return d.changed
+}
+
+// byName returns the domain of that name or nil. A list is short enough to walk
+// for what is asked once per domain; reads by UUID have a map.
+func (h *Host) byName(name string) *Domain {
+	for _, d := range h.domains {
+		if d.spec.Name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+func notRunning() *Error {
+	return fail(libvirt.ErrOperationInvalid, "Requested operation is not valid: domain is not running")
+}

@@ -1,0 +1,186 @@
+package simhost
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	libvirt "github.com/digitalocean/go-libvirt"
+)
+
+// networkProcs serve the libvirt networks.
+func networkProcs() table {
+	return table{
+		ProcConnectListAllNetworks: {high: true, run: typed(listAllNetworks)},
+		ProcNetworkLookupByName:    {high: true, run: typed(networkByName)},
+		ProcNetworkLookupByUUID:    {high: true, run: typed(networkByUUID)},
+		ProcNetworkGetXMLDesc:      {run: typed(networkXMLDesc)},
+		ProcNetworkGetBridgeName:   {high: true, run: typed(networkBridge)},
+		ProcNetworkIsActive:        {high: true, run: typed(networkIsActive)},
+		ProcNetworkGetDhcpLeases:   {run: typed(dhcpLeases)},
+	}
+}
+
+func noNetwork(name string) *Error {
+	return &Error{
+		Code: libvirt.ErrNoNetwork, Domain: fromNetwork,
+		Message: fmt.Sprintf("Network not found: no network with matching name '%s'", name),
+	}
+}
+
+func onNetwork[R any](c *call, ref libvirt.Network, f func(n *network) (R, *Error)) (R, *Error) {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	for _, n := range c.h.nets {
+		if n.uuid == ref.UUID {
+			return f(n)
+		}
+	}
+	var none R
+	return none, &Error{
+		Code: libvirt.ErrNoNetwork, Domain: fromNetwork,
+		Message: fmt.Sprintf("Network not found: no network with matching uuid '%s' (%s)", uuidText(ref.UUID), ref.Name),
+	}
+}
+
+func listAllNetworks(c *call, a *libvirt.ConnectListAllNetworksArgs) (libvirt.ConnectListAllNetworksRet, *Error) {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	var r libvirt.ConnectListAllNetworksRet
+	active, inactive := libvirt.ConnectListNetworksActive, libvirt.ConnectListNetworksInactive
+	for _, n := range c.h.nets {
+		if a.Flags&(active|inactive) != 0 && (n.active && a.Flags&active == 0 || !n.active && a.Flags&inactive == 0) {
+			continue
+		}
+		r.Ret++
+		if a.NeedResults != 0 {
+			r.Nets = append(r.Nets, n.ref())
+		}
+	}
+	return r, nil
+}
+
+func networkByName(c *call, a *libvirt.NetworkLookupByNameArgs) (libvirt.NetworkLookupByNameRet, *Error) {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	n := c.h.network(a.Name)
+	if n == nil {
+		return libvirt.NetworkLookupByNameRet{}, noNetwork(a.Name)
+	}
+	return libvirt.NetworkLookupByNameRet{Net: n.ref()}, nil
+}
+
+func networkByUUID(c *call, a *libvirt.NetworkLookupByUUIDArgs) (libvirt.NetworkLookupByUUIDRet, *Error) {
+	return onNetwork(c, libvirt.Network{UUID: a.UUID}, func(n *network) (libvirt.NetworkLookupByUUIDRet, *Error) {
+		return libvirt.NetworkLookupByUUIDRet{Net: n.ref()}, nil
+	})
+}
+
+func networkXMLDesc(c *call, a *libvirt.NetworkGetXMLDescArgs) (libvirt.NetworkGetXMLDescRet, *Error) {
+	return onNetwork(c, a.Net, func(n *network) (libvirt.NetworkGetXMLDescRet, *Error) {
+		return libvirt.NetworkGetXMLDescRet{XML: n.xml()}, nil
+	})
+}
+
+func networkBridge(c *call, a *libvirt.NetworkGetBridgeNameArgs) (libvirt.NetworkGetBridgeNameRet, *Error) {
+	return onNetwork(c, a.Net, func(n *network) (libvirt.NetworkGetBridgeNameRet, *Error) {
+		return libvirt.NetworkGetBridgeNameRet{Name: n.spec.Bridge}, nil
+	})
+}
+
+func networkIsActive(c *call, a *libvirt.NetworkIsActiveArgs) (libvirt.NetworkIsActiveRet, *Error) {
+	return onNetwork(c, a.Net, func(n *network) (libvirt.NetworkIsActiveRet, *Error) {
+		return libvirt.NetworkIsActiveRet{Active: boolInt(n.active)}, nil
+	})
+}
+
+func dhcpLeases(c *call, a *libvirt.NetworkGetDhcpLeasesArgs) (libvirt.NetworkGetDhcpLeasesRet, *Error) {
+	return onNetwork(c, a.Net, func(n *network) (libvirt.NetworkGetDhcpLeasesRet, *Error) {
+		mac := ""
+		if len(a.Mac) > 0 {
+			mac = a.Mac[0]
+		}
+		ls := n.current(mac, time.Now())
+		r := libvirt.NetworkGetDhcpLeasesRet{Ret: uint32(len(ls))} //nolint:gosec // memory bounds it
+		if a.NeedResults == 0 {
+			return r, nil
+		}
+		r.Leases = make([]libvirt.NetworkDhcpLease, 0, len(ls))
+		for _, l := range ls {
+			r.Leases = append(r.Leases, n.wireLease(l))
+		}
+		return r, nil
+	})
+}
+
+func (n *network) wireLease(l *lease) libvirt.NetworkDhcpLease {
+	addr := wireAddr(l.Address)
+	w := libvirt.NetworkDhcpLease{
+		Iface: n.spec.Bridge, Type: addr.Type, Mac: libvirt.OptString{l.MAC}, Ipaddr: addr.Addr, Prefix: addr.Prefix,
+	}
+	if !l.Expires.IsZero() {
+		w.Expirytime = l.Expires.Unix()
+	}
+	if l.Hostname != "" {
+		w.Hostname = libvirt.OptString{l.Hostname}
+	}
+	if addr.Type == ipv4 {
+		w.Clientid = libvirt.OptString{"01:" + l.MAC}
+	}
+	return w
+}
+
+// xml is the network's description; without DHCP the <dhcp> element is missing.
+func (n *network) xml() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) } // a builder never fails
+	line("<network>")
+	line("  <name>%s</name>", escape(n.spec.Name))
+	line("  <uuid>%s</uuid>", uuidText(n.uuid))
+	line("  <forward mode='nat'>")
+	line("    <nat>")
+	line("      <port start='1024' end='65535'/>")
+	line("    </nat>")
+	line("  </forward>")
+	line("  <bridge name='%s' stp='on' delay='0'/>", escape(n.spec.Bridge))
+	line("  <mac address='%s'/>", derivedMAC(n.uuid, 0))
+	if gw := n.spec.Gateway; gw.IsValid() {
+		if gw.Addr().Is4() {
+			line("  <ip address='%s' netmask='%s'>", gw.Addr(), netmask(gw))
+		} else {
+			line("  <ip family='ipv6' address='%s' prefix='%d'>", gw.Addr(), gw.Bits())
+		}
+		if !n.spec.NoDHCP {
+			first, last := gw.Addr().Next(), lastAddr(gw).Prev()
+			line("    <dhcp>")
+			line("      <range start='%s' end='%s'/>", first, last)
+			line("    </dhcp>")
+		}
+		line("  </ip>")
+	}
+	line("</network>")
+	return b.String()
+}
+
+func netmask(p netip.Prefix) netip.Addr {
+	m := ^uint32(0) << (32 - p.Bits())
+	return netip.AddrFrom4([4]byte{byte(m >> 24), byte(m >> 16), byte(m >> 8), byte(m)})
+}
+
+// lastAddr is the last address of a prefix.
+func lastAddr(p netip.Prefix) netip.Addr {
+	a := p.Addr().As16()
+	bits := p.Bits()
+	if p.Addr().Is4() {
+		bits += 96
+	}
+	for i := bits; i < 128; i++ {
+		a[i/8] |= 1 << (7 - i%8)
+	}
+	out := netip.AddrFrom16(a)
+	if p.Addr().Is4() {
+		return out.Unmap()
+	}
+	return out
+}

@@ -1,0 +1,116 @@
+package simhost
+
+import (
+	libvirt "github.com/digitalocean/go-libvirt"
+)
+
+// powerProcs serve what starts, stops and removes domains.
+func powerProcs() table {
+	return table{
+		ProcDomainCreate:          {write: true, run: typed(domainCreate)},
+		ProcDomainCreateWithFlags: {write: true, run: typed(domainCreateWithFlags)},
+		ProcDomainShutdown:        {write: true, run: typed(domainShutdown)},
+		ProcDomainShutdownFlags:   {write: true, run: typed(domainShutdownFlags)},
+		ProcDomainDestroy:         {high: true, write: true, run: typed(domainDestroy)},
+		ProcDomainDestroyFlags:    {high: true, write: true, run: typed(domainDestroyFlags)},
+		ProcDomainReboot:          {write: true, run: typed(domainReboot)},
+		ProcDomainReset:           {write: true, run: typed(domainReset)},
+		ProcDomainSuspend:         {write: true, run: typed(domainSuspend)},
+		ProcDomainResume:          {write: true, run: typed(domainResume)},
+		ProcDomainUndefine:        {high: true, write: true, run: typed(domainUndefine)},
+		ProcDomainUndefineFlags:   {high: true, write: true, run: typed(domainUndefineFlags)},
+	}
+}
+
+// act runs an operation without a result on a domain.
+func act(c *call, ref libvirt.Domain, f func(d *Domain) *Error) (void, *Error) {
+	return onDomain(c, ref, func(d *Domain) (void, *Error) { return void{}, f(d) })
+}
+
+func domainCreate(c *call, a *libvirt.DomainCreateArgs) (void, *Error) {
+	return act(c, a.Dom, (*Domain).start)
+}
+
+func domainCreateWithFlags(c *call, a *libvirt.DomainCreateWithFlagsArgs) (libvirt.DomainCreateWithFlagsRet, *Error) {
+	return onDomain(c, a.Dom, func(d *Domain) (libvirt.DomainCreateWithFlagsRet, *Error) {
+		if e := d.start(); e != nil {
+			return libvirt.DomainCreateWithFlagsRet{}, e
+		}
+		if a.Flags&uint32(libvirt.DomainStartPaused) != 0 {
+			d.pause(libvirt.DomainPausedUser)
+		}
+		return libvirt.DomainCreateWithFlagsRet{Dom: d.ref()}, nil
+	})
+}
+
+func domainShutdown(c *call, a *libvirt.DomainShutdownArgs) (void, *Error) {
+	return act(c, a.Dom, (*Domain).shutdown)
+}
+
+func domainShutdownFlags(c *call, a *libvirt.DomainShutdownFlagsArgs) (void, *Error) {
+	return act(c, a.Dom, (*Domain).shutdown)
+}
+
+func domainDestroy(c *call, a *libvirt.DomainDestroyArgs) (void, *Error) {
+	return act(c, a.Dom, (*Domain).destroy)
+}
+
+func domainDestroyFlags(c *call, a *libvirt.DomainDestroyFlagsArgs) (void, *Error) {
+	return act(c, a.Dom, (*Domain).destroy)
+}
+
+// rebootIfRunning serves both ways of restarting a guest inside its process.
+func rebootIfRunning(d *Domain) *Error {
+	if d.state != libvirt.DomainRunning {
+		return notRunning()
+	}
+	d.reboot()
+	return nil
+}
+
+func domainReboot(c *call, a *libvirt.DomainRebootArgs) (void, *Error) {
+	return act(c, a.Dom, rebootIfRunning)
+}
+
+func domainReset(c *call, a *libvirt.DomainResetArgs) (void, *Error) {
+	return act(c, a.Dom, rebootIfRunning)
+}
+
+func domainSuspend(c *call, a *libvirt.DomainSuspendArgs) (void, *Error) {
+	return act(c, a.Dom, func(d *Domain) *Error {
+		if !d.active() {
+			return notRunning()
+		}
+		d.pause(libvirt.DomainPausedUser)
+		return nil
+	})
+}
+
+func domainResume(c *call, a *libvirt.DomainResumeArgs) (void, *Error) {
+	return act(c, a.Dom, func(d *Domain) *Error {
+		switch {
+		case !d.active():
+			return notRunning()
+		case d.state == libvirt.DomainRunning:
+			return fail(libvirt.ErrOperationInvalid, "Requested operation is not valid: domain is already running")
+		}
+		d.resume()
+		return nil
+	})
+}
+
+func domainUndefine(c *call, a *libvirt.DomainUndefineArgs) (void, *Error) {
+	return act(c, a.Dom, undefineIfPersistent)
+}
+
+func domainUndefineFlags(c *call, a *libvirt.DomainUndefineFlagsArgs) (void, *Error) {
+	return act(c, a.Dom, undefineIfPersistent)
+}
+
+func undefineIfPersistent(d *Domain) *Error {
+	if !d.persistent {
+		return fail(libvirt.ErrOperationInvalid, "Requested operation is not valid: cannot undefine transient domain")
+	}
+	d.undefine()
+	return nil
+}
