@@ -101,6 +101,7 @@ type Health struct {
 	LastFault   time.Time // start of the last probe that failed by the proxy's or the hop's fault
 	Waiting     string    // why a due demotion is not committed yet; empty if none is due
 	Reason      string    // why it is out, or in
+	Evidence    []string  // of the last change of membership
 	Since       time.Time // of the last change of membership
 	Unverified  bool
 	Samples     []Sample // oldest first, bounded

@@ -58,16 +58,16 @@ func (k ProbeKind) String() string {
 
 // ProxySpec is what the operator declared.
 type ProxySpec struct {
-	Name     ProxyName
-	Host     HostName // ExternalHost for external ones
-	Backing  Backing
-	Domain   string     // adopted: name of the domain
-	Address  netip.Addr // external: fixed address
-	Port     uint16
-	Probe    ProbeKind
-	Creds    Credentials
-	Pool     string
-	Labels   map[string]string
+	Name    ProxyName
+	Host    HostName // ExternalHost for external ones
+	Backing Backing
+	Domain  string     // adopted: name of the domain
+	Address netip.Addr // external: fixed address
+	Port    uint16
+	Probe   ProbeKind
+	Creds   Credentials
+	Pool    string
+	Labels  map[string]string
 }
 
 // Equal reports whether two specs ask for the same thing.

@@ -1,0 +1,179 @@
+package health
+
+import (
+	"fmt"
+	"time"
+
+	"virdeck/model"
+)
+
+// apply puts one result into the counters of its subject and lets it bear
+// witness for others. e.mu is held.
+func (e *Engine) apply(s *subject, r model.ProbeResult, now time.Time) []Key {
+	wasIn := s.c.in
+	var ch change
+	s.c, ch = next(s.c, r, e.cfg.Rise)
+	s.unverified = false
+	s.samples = append(s.samples, model.Sample{At: r.Started, Took: r.Took, Passed: r.Passed, Culprit: r.Culprit})
+	if n := len(s.samples) - samplesKept; n > 0 {
+		s.samples = append([]model.Sample(nil), s.samples[n:]...)
+	}
+	switch {
+	case r.Passed:
+		s.lastPass, s.waiting = r.Started, ""
+		e.testify(r.Started, s)
+	case r.Culprit.ProxysFault():
+		s.lastFault = r.Started
+	}
+	if ch == entered {
+		s.since, s.reason = now, fmt.Sprintf("passed %d in a row", s.c.passes)
+		s.evidence = []string{
+			fmt.Sprintf("last probe passed in %s", r.Took.Round(time.Millisecond)), "asked " + r.Target,
+		}
+	}
+	if s.c.in {
+		s.lastIn = now
+	}
+	k := s.Key()
+	if wasIn && s.c.fails > 0 {
+		e.failing[k] = s
+		if s.c.fails == 1 {
+			e.seekWitness(k)
+		}
+	} else {
+		delete(e.failing, k)
+	}
+	return []Key{k}
+}
+
+// testify notes a pass at start, by a peer or by the control, as the first
+// witness for everyone who failed before it. e.mu is held.
+func (e *Engine) testify(start time.Time, by *subject) {
+	for _, f := range e.failing {
+		if f != by && f.c.witnessed.IsZero() && !start.Before(f.c.firstFail) {
+			f.c.witnessed = start
+		}
+	}
+}
+
+// seekWitness asks the controls, and two peers that are not failing, at once.
+// e.mu is held.
+func (e *Engine) seekWitness(accused Key) {
+	for _, c := range e.controls {
+		poke(c.kick)
+	}
+	asked := 0
+	for k, s := range e.subs {
+		if asked == 2 {
+			return
+		}
+		if k.Proxy != accused.Proxy && s.c.in && s.c.fails == 0 {
+			poke(s.kick)
+			asked++
+		}
+	}
+}
+
+// settle looks at every due demotion. e.mu is held; it returns what changed.
+func (e *Engine) settle(now time.Time) []Key {
+	var due []*subject
+	for _, s := range e.failing {
+		if s.c.in && s.c.fails >= e.cfg.Fall {
+			due = append(due, s)
+		}
+	}
+	dirty := e.setBrake(now, len(due))
+	stuck := ""
+	for _, s := range due {
+		v := decide(e.scene(s, now))
+		k := s.Key()
+		if v.void {
+			s.c = void(s.c)
+			delete(e.failing, k)
+		}
+		if v.commit {
+			s.evidence = []string{
+				fmt.Sprintf("%d of %d probes in a row failed: %s", s.c.fails, e.cfg.Fall, s.c.last.Reason),
+				"culprit: " + s.c.last.Culprit.String(), "witness: " + v.proof,
+			}
+			if s.c.last.Detail != "" {
+				s.evidence = append(s.evidence, s.c.last.Detail)
+			}
+			s.c = demote(s.c)
+			s.since, s.reason, s.waiting = now, s.c.last.Reason, ""
+			delete(e.failing, k)
+		} else {
+			s.waiting = v.wait
+			stuck = v.wait
+		}
+		dirty = append(dirty, k)
+	}
+	if (stuck == "") != (e.stuck == "") {
+		e.stuckAt = now
+		dirty = append(dirty, Key{})
+	}
+	e.stuck = stuck
+	return dirty
+}
+
+// setBrake engages and releases the brake.
+func (e *Engine) setBrake(now time.Time, due int) []Key {
+	on := due > 0 && len(e.failing) >= brakeAt
+	switch {
+	case on && e.brake.IsZero():
+		e.brake = now
+		for _, s := range e.failing {
+			s.c.witnessed = time.Time{} // older witnesses do not speak of what is common
+		}
+		e.seekWitness(Key{})
+	case !on && !e.brake.IsZero():
+		e.brake, e.note = time.Time{}, ""
+		return []Key{{}}
+	}
+	if on {
+		e.note = e.commonCause()
+		return []Key{{}}
+	}
+	return nil
+}
+
+// commonCause puts into words what the failing proxies share.
+func (e *Engine) commonCause() string {
+	hosts, reasons := map[model.HostName]int{}, map[string]int{}
+	for _, s := range e.failing {
+		hosts[s.Host]++
+		reasons[s.c.last.Reason]++
+	}
+	out := fmt.Sprintf("%d proxies fail together", len(e.failing))
+	if len(hosts) == 1 {
+		for h := range hosts {
+			out += ", all of host " + string(h)
+		}
+	}
+	if len(reasons) == 1 {
+		for r := range reasons {
+			out += ", all with: " + r
+		}
+	}
+	return out
+}
+
+func (e *Engine) scene(s *subject, now time.Time) scene {
+	sc := scene{c: s.c, fall: e.cfg.Fall, now: now, failing: len(e.failing), brake: e.brake, limit: e.cfg.Brake}
+	for _, c := range e.controls {
+		if c.target.URL.String() == s.c.last.Target {
+			sc.control = c.control
+		}
+	}
+	for k, o := range e.subs {
+		if k.Proxy == s.Proxy {
+			continue
+		}
+		sc.others++
+		if o.c.in && o.c.fails == 0 {
+			sc.peers++
+			sc.peerPass = later(sc.peerPass, o.lastPass)
+		}
+	}
+	return sc
+}

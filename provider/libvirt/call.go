@@ -1,0 +1,172 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	golibvirt "github.com/digitalocean/go-libvirt"
+
+	"virdeck/provider"
+)
+
+// Class says how long a call may block in the daemon, and so which slots it may
+// take.
+type Class int
+
+const (
+	// ClassRead does not wait for a guest. One slot is always kept for it.
+	ClassRead Class = iota
+	// ClassAgent waits for a guest's agent, in the worst case for ever.
+	ClassAgent
+	// ClassWrite changes a domain and may wait for its job lock, up to 30 s.
+	ClassWrite
+)
+
+// String returns a word for messages.
+func (c Class) String() string {
+	switch c {
+	case ClassRead:
+		return "read"
+	case ClassAgent:
+		return "agent"
+	case ClassWrite:
+		return "write"
+	}
+	return fmt.Sprintf("unknown-class-%d", int(c))
+}
+
+// call describes a call for locks, counters and the operator.
+type call struct {
+	Class  Class
+	What   string // "list domains", "agent addresses"
+	Domain string // empty if it is about the host
+}
+
+func (c call) text() string {
+	if c.Domain == "" {
+		return c.What
+	}
+	return c.What + " of " + c.Domain
+}
+
+// do runs one RPC on the link's present generation and returns its result.
+//
+// The caller's context ends the caller's wait and nothing else: the RPC keeps
+// its slot, and its domain's lock, until the daemon answers or the generation
+// dies. Errors: the context's own; provider.ErrNotAsked when no slot came free
+// within the link's slot wait or the domain has such a call under way;
+// provider.ErrLinkDown; else a *provider.CodedError from the host.
+func do[T any](ctx context.Context, l *Link, c call, fn func(*golibvirt.Libvirt) (T, error)) (T, uint64, error) {
+	var zero T
+	s, err := l.session(ctx)
+	if err != nil {
+		return zero, 0, err
+	}
+	v, err := onSession(ctx, l, s, c, fn)
+	if err != nil {
+		return zero, s.gen, fmt.Errorf("%s: %w", c.text(), err)
+	}
+	return v, s.gen, nil
+}
+
+func onSession[T any](ctx context.Context, l *Link, s *session, c call, fn func(*golibvirt.Libvirt) (T, error)) (T, error) {
+	var zero T
+	release, err := s.acquire(ctx, c.Class, l.opts.SlotWait)
+	if err != nil {
+		return zero, err
+	}
+	id, err := s.begin(c)
+	if err != nil {
+		release()
+		return zero, err
+	}
+	type result struct {
+		v   T
+		err error
+	}
+	ch := make(chan result, 1) // buffered: the caller may have left
+	go func() {
+		v, err := fn(s.lv)
+		err = convert(s, err)
+		s.end(id, c)
+		release()
+		ch <- result{v, err}
+	}()
+	select {
+	case r := <-ch:
+		l.count(r.err)
+		return r.v, r.err
+	case <-ctx.Done():
+		s.abandon(id)
+		return zero, ctx.Err()
+	case <-s.dead():
+		l.count(provider.ErrLinkDown)
+		return zero, s.downErr()
+	}
+}
+
+// convert is the one place where go-libvirt's errors become ours. What is
+// neither an answer of the daemon nor "unknown procedure" is a failure of this
+// generation's transport, whatever its type: interrupted, EINVAL, EPIPE, an
+// undecodable reply. Such a generation cannot be trusted with another call.
+func convert(s *session, err error) error {
+	if err == nil {
+		return nil
+	}
+	var le golibvirt.Error
+	switch {
+	case errors.As(err, &le):
+		return &provider.CodedError{Code: int(le.Code), Message: le.Message}
+	case errors.Is(err, golibvirt.ErrUnsupported):
+		return fmt.Errorf("%w: %w", provider.ErrUnsupported, err)
+	}
+	s.kill(err)
+	return s.downErr()
+}
+
+// acquire takes the slots that a class needs, in a fixed order. Slow classes
+// share all slots but one, so that a read always finds one; agent calls share
+// half, so that writes find one too.
+func (s *session) acquire(ctx context.Context, c Class, patience time.Duration) (release func(), err error) {
+	var need []chan struct{}
+	switch c {
+	case ClassAgent:
+		need = []chan struct{}{s.agent, s.slow, s.all}
+	case ClassWrite:
+		need = []chan struct{}{s.slow, s.all}
+	case ClassRead:
+		need = []chan struct{}{s.all}
+	}
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	held := 0
+	release = func() {
+		for i := held - 1; i >= 0; i-- {
+			<-need[i]
+		}
+	}
+	for _, ch := range need {
+		select {
+		case ch <- struct{}{}:
+			held++
+			continue
+		default:
+		}
+		select {
+		case ch <- struct{}{}:
+			held++
+		case <-ctx.Done():
+			release()
+			return nil, ctx.Err()
+		case <-s.dead():
+			release()
+			return nil, s.downErr()
+		case <-t.C:
+			release()
+			return nil, fmt.Errorf("%w: no free slot for a call of class %s within %s", provider.ErrNotAsked, c, patience)
+		}
+	}
+	return release, nil
+}

@@ -1,0 +1,114 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	golibvirt "github.com/digitalocean/go-libvirt"
+
+	"virdeck/model"
+	"virdeck/provider"
+)
+
+// Options configures a Host.
+type Options struct {
+	Link         LinkOptions // Host, Dial and Endpoint at least
+	Prefer       Family
+	AgentTimeout time.Duration // given to libvirt for each running domain; 0 leaves its default, which is to wait for ever
+	// OnEvent is told of everything that the host tells. It must not block.
+	OnEvent func(provider.Event)
+}
+
+// readLimit bounds each shared read of the host, apart from its callers.
+const readLimit = 5 * time.Second
+
+// listingAge is how old a shared listing may be for a Get: young enough that a
+// burst of Gets shares one, too young to hide anything from a poll.
+const listingAge = time.Second
+
+// Host is a libvirt host. It implements provider.Host.
+type Host struct {
+	opts Options
+	link *Link
+	name model.HostName
+
+	listing shared[looked]
+
+	mu        sync.Mutex
+	infos     map[string]cachedInfo // by UUID
+	networks  map[string]*networkCache
+	uuid      string // of the host, of the present generation
+	arpBroken bool
+}
+
+var _ provider.Host = (*Host)(nil)
+
+// cachedInfo is a domain's XML as far as it matters, for one incarnation.
+type cachedInfo struct {
+	incarnation model.Incarnation
+	info        domainInfo
+	timeoutSet  bool   // the agent's response timeout is set for this incarnation
+	timeoutNote string // why it could not be
+}
+
+// networkCache is what is known of a libvirt network in one generation. Its
+// facts never change.
+type networkCache struct {
+	gen    uint64
+	facts  networkFacts
+	leases shared[[]lease]
+}
+
+type networkFacts struct {
+	net  golibvirt.Network
+	xml  string // only while it is being read
+	dhcp bool
+}
+
+// New starts a host: its link dials at once.
+func New(o Options) *Host {
+	h := &Host{opts: o, name: o.Link.Host, infos: map[string]cachedInfo{}, networks: map[string]*networkCache{}}
+	if h.opts.OnEvent == nil {
+		h.opts.OnEvent = func(provider.Event) {}
+	}
+	o.Link.onUp = h.onUp
+	h.link = NewLink(o.Link)
+	return h
+}
+
+// Link implements provider.Host.
+func (h *Host) Link() model.LinkStatus { return h.link.Status() }
+
+// Close implements provider.Host.
+func (h *Host) Close() { h.link.Close() }
+
+// Reconnect implements provider.Host.
+func (h *Host) Reconnect(ctx context.Context) (provider.ReconnectReport, error) {
+	rep, err := h.link.Reconnect(ctx)
+	if err != nil {
+		return rep, h.wrap(err)
+	}
+	return rep, nil
+}
+
+// wrap names the host.
+func (h *Host) wrap(err error) error { return fmt.Errorf("host %s: %w", h.name, err) }
+
+// readErr is the error of a read: the context's own, "not found", or transient
+// whatever the code beneath says. A host that refuses reads condemns no proxy.
+func (h *Host) readErr(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, provider.ErrTransient), errors.Is(err, provider.ErrNotFound):
+		return h.wrap(err)
+	}
+	return fmt.Errorf("host %s: %w: %w", h.name, provider.ErrTransient, err)
+}
+
+// readCtx is for reads that several callers share: none of them may end it.
+func readCtx() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), readLimit)
+}

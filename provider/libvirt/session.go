@@ -1,0 +1,181 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	golibvirt "github.com/digitalocean/go-libvirt"
+
+	"virdeck/provider"
+)
+
+// session is one generation of a link: one connection, one go-libvirt object,
+// and the calls under way on it.
+type session struct {
+	gen  uint64 // 0 until installed
+	lv   *golibvirt.Libvirt
+	conn *frameConn
+	ctx  context.Context // ends with the session
+	stop context.CancelFunc
+
+	all, slow, agent chan struct{} // slots; see slotsFor
+
+	once  sync.Once
+	cause error // set before ctx ends
+
+	mu      sync.Mutex
+	calls   map[uint64]*callRecord
+	nextID  uint64
+	locks   map[lockKey]string
+	left    int       // calls whose caller has gone
+	clogged time.Time // since when all slots are held by such calls
+}
+
+// callRecord is a call under way.
+type callRecord struct {
+	what      string
+	started   time.Time
+	abandoned bool
+}
+
+// lockKey is one kind of operation on one domain: agent calls and writes take
+// different jobs in libvirt, so a hung agent must not keep a restart out.
+type lockKey struct {
+	domain string
+	class  Class
+}
+
+// oneShot hands go-libvirt the connection that was dialled for it. A second
+// dial must never happen: a session is replaced, not reconnected.
+type oneShot struct{ c net.Conn }
+
+func (o oneShot) Dial() (net.Conn, error) { return o.c, nil }
+
+func newSession(c net.Conn, slots int) *session {
+	s := &session{
+		all: make(chan struct{}, slots), slow: make(chan struct{}, max(1, slots-1)),
+		agent: make(chan struct{}, max(1, slots/2)),
+		calls: map[uint64]*callRecord{}, locks: map[lockKey]string{},
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.conn = newFrameConn(c, func(err error) { s.kill(err) })
+	s.lv = golibvirt.NewWithDialer(oneShot{s.conn})
+	return s
+}
+
+// kill ends the generation. It never asks go-libvirt to disconnect: that is a
+// call of its own, and waits for a daemon that may be frozen. Closing our socket
+// frees every caller.
+func (s *session) kill(cause error) {
+	s.once.Do(func() {
+		s.cause = cause
+		s.stop()
+		_ = s.conn.Conn.Close() // below the wrapper, which may be calling us
+	})
+}
+
+func (s *session) dead() <-chan struct{} { return s.ctx.Done() }
+
+// downErr is the error for callers of a dead generation.
+func (s *session) downErr() error {
+	return fmt.Errorf("%w (generation %d: %w)", provider.ErrLinkDown, s.gen, s.cause)
+}
+
+// open performs authentication and the open call, and one cheap call to prove
+// that answers come. It returns when ctx ends, even if the daemon is frozen.
+func (s *session) open(ctx context.Context, uri string, phase func(string)) error {
+	done := make(chan error, 1)
+	go func() {
+		phase("handshake")
+		err := s.lv.ConnectToURI(golibvirt.ConnectURI(uri))
+		if err == nil {
+			phase("verify")
+			_, err = s.lv.ConnectGetLibVersion()
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		s.kill(ctx.Err())
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return errors.New("connected, but the daemon does not answer")
+		}
+		return ctx.Err()
+	}
+}
+
+// begin records a call and takes the domain's lock if it needs one. The error,
+// if any, is ErrNotAsked.
+func (s *session) begin(c call) (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.Domain != "" && c.Class != ClassRead {
+		k := lockKey{c.Domain, c.Class}
+		if by, busy := s.locks[k]; busy {
+			return 0, fmt.Errorf("%w: %s of this domain is still under way", provider.ErrNotAsked, by)
+		}
+		s.locks[k] = c.What
+	}
+	s.nextID++
+	s.calls[s.nextID] = &callRecord{what: c.text(), started: time.Now()}
+	return s.nextID, nil
+}
+
+// end forgets a call that has truly returned.
+func (s *session) end(id uint64, c call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.calls[id]; r != nil && r.abandoned {
+		s.left--
+		s.clogged = time.Time{}
+	}
+	delete(s.calls, id)
+	if c.Domain != "" && c.Class != ClassRead {
+		delete(s.locks, lockKey{c.Domain, c.Class})
+	}
+}
+
+// abandon marks a call whose caller has left.
+func (s *session) abandon(id uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.calls[id]
+	if r == nil || r.abandoned {
+		return
+	}
+	r.abandoned = true
+	if s.left++; s.left >= cap(s.all) {
+		s.clogged = time.Now()
+	}
+}
+
+// cloggedSince returns since when abandoned calls hold every slot; zero if they
+// do not.
+func (s *session) cloggedSince() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clogged
+}
+
+func (s *session) inFlight() (all, abandoned int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls), s.left
+}
+
+// under describes the calls under way.
+func (s *session) under() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]string, 0, len(s.calls))
+	for _, r := range s.calls {
+		out = append(out, fmt.Sprintf("%s, %s", r.what, time.Since(r.started).Round(100*time.Millisecond)))
+	}
+	return out
+}

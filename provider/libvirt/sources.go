@@ -1,0 +1,287 @@
+package libvirt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	golibvirt "github.com/digitalocean/go-libvirt"
+
+	"virdeck/model"
+	"virdeck/provider"
+)
+
+// The sources as DomainInterfaceAddresses numbers them.
+const (
+	ifaceAgent = 1
+	ifaceARP   = 2
+)
+
+// leaseAge is how old a network's leases may be for a Get.
+const leaseAge = time.Second
+
+// agentSlack is how long after libvirt's own limit an agent call is given up.
+// Without such a limit, agentPatience is all that it gets.
+const (
+	agentSlack    = time.Second
+	agentPatience = 4 * time.Second
+)
+
+// ask puts the question to one source and times it. The answer's err is set
+// exactly when the kind is failed or not asked.
+func (h *Host) ask(ctx context.Context, src model.Source, dom golibvirt.Domain, info domainInfo, enabled []model.Source) answer {
+	if !slices.Contains(enabled, src) {
+		return answer{Outcome: model.Outcome{Source: src, Kind: model.OutcomeNotApplicable, Message: "turned off in the configuration"}}
+	}
+	start := time.Now()
+	var a answer
+	switch src {
+	case model.SourceLease:
+		return h.askLease(ctx, info, start.Add(-leaseAge))
+	case model.SourceAgent:
+		a = h.askAgent(ctx, dom, info)
+	case model.SourceARP:
+		a = h.askARP(ctx, dom, info)
+	}
+	a.Source, a.At, a.Took = src, time.Now(), time.Since(start)
+	return a
+}
+
+func (h *Host) askAgent(ctx context.Context, dom golibvirt.Domain, info domainInfo) answer {
+	if !info.agent {
+		return answer{Outcome: model.Outcome{Kind: model.OutcomeNotApplicable, Message: "the domain has no guest agent channel"}}
+	}
+	patience := agentPatience
+	if h.opts.AgentTimeout > 0 {
+		patience = h.opts.AgentTimeout + agentSlack
+	}
+	actx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ifs, err := h.interfaces(actx, ClassAgent, dom, ifaceAgent)
+	if err != nil && actx.Err() != nil && ctx.Err() == nil {
+		// Asked, and silent: that is the guest's doing, not ours.
+		err = fmt.Errorf("the agent gave no answer within %s; libvirt still waits for it", patience)
+	}
+	return h.fromInterfaces(ifs, err, info)
+}
+
+func (h *Host) askARP(ctx context.Context, dom golibvirt.Domain, info domainInfo) answer {
+	if !slices.ContainsFunc(info.nics, func(n nic) bool { return n.hostDev != "" }) {
+		return answer{Outcome: model.Outcome{Kind: model.OutcomeNotApplicable, Message: "the domain has no interface on the host"}}
+	}
+	ifs, err := h.interfaces(ctx, ClassRead, dom, ifaceARP)
+	if arpUnreadable(err) {
+		h.mu.Lock()
+		h.arpBroken = true
+		h.mu.Unlock()
+		return answer{Outcome: model.Outcome{Kind: model.OutcomeEmpty, Code: provider.CodeInternal,
+			Message: "this host's libvirt cannot read a short neighbour table on its kernel; taken as empty"}}
+	}
+	return h.fromInterfaces(ifs, err, info)
+}
+
+// arpUnreadable recognises the two errors that libvirt before 10 or so gives
+// for an empty or short neighbour table on kernels from about 6.10, where
+// NLMSG_DONE came to ride in the last datagram (virarptable.c checks the length
+// first). Exact messages, and only with code 1.
+func arpUnreadable(err error) bool {
+	var ce *provider.CodedError
+	if !errors.As(err, &ce) || ce.Code != provider.CodeInternal {
+		return false
+	}
+	m := strings.TrimPrefix(ce.Message, "internal error: ")
+	return m == "wrong nlmsg len" || m == "malformed netlink response message"
+}
+
+func (h *Host) interfaces(ctx context.Context, c Class, dom golibvirt.Domain, source uint32) ([]golibvirt.DomainInterface, error) {
+	what := "agent addresses"
+	if source == ifaceARP {
+		what = "arp addresses"
+	}
+	ifs, _, err := do(ctx, h.link, call{Class: c, What: what, Domain: dom.Name},
+		func(v *golibvirt.Libvirt) ([]golibvirt.DomainInterface, error) {
+			return v.DomainInterfaceAddresses(dom, source, 0)
+		})
+	return ifs, err
+}
+
+// failed makes the outcome of a question that got no answer.
+func failed(err error) answer {
+	a := answer{err: err, Outcome: model.Outcome{Kind: model.OutcomeFailed, Message: err.Error()}}
+	if errors.Is(err, provider.ErrNotAsked) {
+		a.Kind = model.OutcomeNotAsked
+		return a
+	}
+	var ce *provider.CodedError
+	if errors.As(err, &ce) {
+		a.Code, a.Message = ce.Code, ce.Message
+	}
+	return a
+}
+
+// fromInterfaces keeps the usable addresses of the domain's own NICs, and says
+// of every other why it does not count.
+func (h *Host) fromInterfaces(ifs []golibvirt.DomainInterface, err error, info domainInfo) answer {
+	if err != nil {
+		return failed(err)
+	}
+	var a answer
+	for _, i := range ifs {
+		var own bool
+		if len(i.Hwaddr) > 0 {
+			mac, ok := parseMAC(i.Hwaddr[0])
+			own = ok && info.owns(mac)
+		}
+		for _, ad := range i.Addrs {
+			a.take(ad.Addr, own, i.Name)
+		}
+	}
+	return a.done()
+}
+
+// take sorts one address in.
+func (a *answer) take(text string, own bool, iface string) {
+	ad, err := netip.ParseAddr(text)
+	if err != nil {
+		a.Ignored = append(a.Ignored, model.Ignored{Why: fmt.Sprintf("%q is not an address", text)})
+		return
+	}
+	ad = ad.Unmap().WithZone("")
+	why := usable(ad)
+	if why == "" && !own {
+		why = "interface " + iface + " is not a NIC of this domain"
+	}
+	switch {
+	case why != "":
+		a.Ignored = append(a.Ignored, model.Ignored{Address: ad, Why: why})
+	case !slices.Contains(a.Addresses, ad):
+		a.Addresses = append(a.Addresses, ad)
+	}
+}
+
+// done settles the kind.
+func (a answer) done() answer {
+	a.Kind = model.OutcomeEmpty
+	if len(a.Addresses) > 0 {
+		a.Kind = model.OutcomeAddresses
+	}
+	return a
+}
+
+// lease is one DHCP lease of a libvirt network.
+type lease struct {
+	mac    []byte
+	addr   string
+	expiry int64 // unix seconds by the host's clock; 0 is infinite
+}
+
+// askLease reads the leases of the domain's networks, one call a network and
+// not one a domain, no older than notBefore.
+func (h *Host) askLease(ctx context.Context, info domainInfo, notBefore time.Time) answer {
+	start := time.Now()
+	var a answer
+	applies := false
+	for _, name := range info.networks() {
+		n, err := h.network(ctx, name)
+		if err == nil && !n.facts.dhcp {
+			continue
+		}
+		applies = true
+		var ls []lease
+		if err == nil {
+			ls, err = n.leases.get(ctx, notBefore, func() ([]lease, error) { return h.readLeases(n.facts.net) })
+		}
+		if err != nil {
+			a = failed(fmt.Errorf("network %s: %w", name, err))
+			break
+		}
+		for _, l := range ls {
+			if slices.ContainsFunc(info.nics, func(n nic) bool { return n.network == name && bytes.Equal(n.mac, l.mac) }) {
+				a.take(l.addr, true, name)
+			}
+		}
+	}
+	switch {
+	case !applies:
+		a = answer{Outcome: model.Outcome{Kind: model.OutcomeNotApplicable, Message: "no interface on a libvirt network with DHCP"}}
+	case a.err == nil:
+		a = a.done()
+	}
+	a.Source, a.At, a.Took = model.SourceLease, time.Now(), time.Since(start)
+	return a
+}
+
+// network returns what is known of a network, read once a generation.
+func (h *Host) network(ctx context.Context, name string) (*networkCache, error) {
+	gen := h.link.Status().Generation
+	h.mu.Lock()
+	n := h.networks[name]
+	h.mu.Unlock()
+	if n != nil && n.gen == gen {
+		return n, nil
+	}
+	facts, gen, err := do(ctx, h.link, call{Class: ClassRead, What: "read network " + name},
+		func(v *golibvirt.Libvirt) (networkFacts, error) {
+			net, err := v.NetworkLookupByName(name)
+			if err != nil {
+				return networkFacts{}, err
+			}
+			text, err := v.NetworkGetXMLDesc(net, 0)
+			return networkFacts{net: net, xml: text}, err
+		})
+	if err != nil {
+		return nil, err
+	}
+	if facts.dhcp, err = networkHasDHCP(facts.xml); err != nil {
+		return nil, err
+	}
+	facts.xml = ""
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := h.networks[name]; n != nil && n.gen == gen {
+		return n, nil // another caller was quicker; share its leases
+	}
+	n = &networkCache{gen: gen, facts: facts}
+	h.networks[name] = n
+	return n, nil
+}
+
+// readLeases reads a network's leases, newest first: where one MAC has two, the
+// later one is what the guest was told last.
+func (h *Host) readLeases(net golibvirt.Network) ([]lease, error) {
+	ctx, cancel := readCtx()
+	defer cancel()
+	raw, _, err := do(ctx, h.link, call{Class: ClassRead, What: "leases of network " + net.Name},
+		func(v *golibvirt.Libvirt) ([]golibvirt.NetworkDhcpLease, error) {
+			ls, _, err := v.NetworkGetDhcpLeases(net, nil, 1, 0)
+			return ls, err
+		})
+	if err != nil {
+		return nil, err
+	}
+	var out []lease
+	for _, l := range raw {
+		if len(l.Mac) == 0 {
+			continue
+		}
+		if mac, ok := parseMAC(l.Mac[0]); ok {
+			out = append(out, lease{mac: mac, addr: l.Ipaddr, expiry: l.Expirytime})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b lease) int {
+		switch {
+		case a.expiry == b.expiry:
+			return 0
+		case a.expiry == 0, b.expiry != 0 && a.expiry > b.expiry:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return out, nil
+}
