@@ -1,0 +1,9 @@
+// Package demo is the fleet that the demo shows: three simulated hosts with
+// fourteen VMs, and a story that makes something visible happen every ten to
+// twenty seconds and begins anew after three minutes.
+//
+// A [Fleet] opens no socket: everything is reached through its Dial functions,
+// which honour their context. Its story runs on one goroutine; Close ends it and
+// all hosts. All methods are safe for concurrent use. The package may import
+// simhost and the standard library.
+package demo
