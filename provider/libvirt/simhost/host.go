@@ -67,6 +67,7 @@ type Host struct {
 	byUUID    map[[16]byte]*Domain
 	nextID    int32
 	vnet      int
+	macs      uint32 // how many were generated
 	nets      []*network
 	faults    []*installed
 	calls     map[Proc]int

@@ -4,7 +4,6 @@ import (
 	"crypto/sha1"
 	"fmt"
 	"net"
-	"net/netip"
 	"strconv"
 )
 
@@ -21,14 +20,10 @@ func derivedUUID(words ...string) [16]byte {
 	return u
 }
 
-// derivedMAC makes a MAC in the range that QEMU uses.
-func derivedMAC(uuid [16]byte, index int) string {
-	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", uuid[0], uuid[1], uuid[2]^byte(index)) //nolint:gosec // few cards
-}
-
-// derivedExit makes an address in the range that is set aside for benchmarks.
-func derivedExit(uuid [16]byte) netip.Addr {
-	return netip.AddrFrom4([4]byte{198, 18 + uuid[13]&1, uuid[14], uuid[15]})
+// numberedMAC is the n-th MAC of an owner, in the range that QEMU uses.
+func numberedMAC(owner [16]byte, n uint32) string {
+	n += uint32(owner[0]) << 16
+	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", byte(n>>16), byte(n>>8), byte(n)) //nolint:gosec // its three bytes
 }
 
 // canonicalMAC spells a MAC as guests and daemons do; what is none stays as it is.

@@ -41,22 +41,23 @@ func (h *Host) newDomain(spec DomainSpec) *Domain {
 		guest: guest{job: make(chan struct{}, 1)},
 	}
 	if !d.exit.IsValid() {
-		d.exit = derivedExit(spec.UUID)
+		d.exit = h.origin.newExit()
 	}
-	for i, n := range spec.NICs {
-		d.nics = append(d.nics, h.newNIC(d, i, n))
+	for _, n := range spec.NICs {
+		d.nics = append(d.nics, h.newNIC(n))
 	}
 	h.domains = append(h.domains, d)
 	h.byUUID[d.uuid] = d
 	return d
 }
 
-func (h *Host) newNIC(d *Domain, index int, spec NIC) *nic {
+func (h *Host) newNIC(spec NIC) *nic {
 	if spec.Network == "" && spec.Bridge == "" {
 		spec.Network = "default"
 	}
 	if spec.MAC == "" {
-		spec.MAC = derivedMAC(d.uuid, index)
+		h.macs++
+		spec.MAC = numberedMAC(h.opts.UUID, h.macs)
 	}
 	n := &nic{spec: spec, mac: canonicalMAC(spec.MAC), addrs: slices.Clone(spec.Addresses)}
 	if net := h.network(spec.Network); net != nil && len(n.addrs) == 0 && !net.spec.NoDHCP {

@@ -41,6 +41,7 @@ type Origin struct {
 	done    chan struct{}
 	changed chan struct{} // closed at the next change of mode
 	served  int
+	exits   uint32 // how many exit addresses were given out
 }
 
 // NewOrigin makes an origin of that host name; "" means "origin.sim".
@@ -59,6 +60,16 @@ func (o *Origin) URL() string { return "http://" + o.name + "/ip" }
 
 // ControlAddr is the address that the origin sees when it is reached without a proxy.
 func ControlAddr() netip.Addr { return netip.AddrFrom4([4]byte{198, 51, 100, 1}) }
+
+// newExit gives out the next exit address of 198.18.0.0/15, which is set aside
+// for benchmarks. It is the origin that does, so that those of its hosts differ.
+func (o *Origin) newExit() netip.Addr {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.exits++
+	n := o.exits
+	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16)&1, byte(n >> 8), byte(n)}) //nolint:gosec // its bytes
+}
 
 // SetMode changes how the origin behaves from now on.
 func (o *Origin) SetMode(m OriginMode) {

@@ -144,7 +144,7 @@ func (n *network) xml() string {
 	line("    </nat>")
 	line("  </forward>")
 	line("  <bridge name='%s' stp='on' delay='0'/>", escape(n.spec.Bridge))
-	line("  <mac address='%s'/>", derivedMAC(n.uuid, 0))
+	line("  <mac address='%s'/>", numberedMAC(n.uuid, 0))
 	if gw := n.spec.Gateway; gw.IsValid() {
 		if gw.Addr().Is4() {
 			line("  <ip address='%s' netmask='%s'>", gw.Addr(), netmask(gw))
