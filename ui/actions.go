@@ -1,0 +1,287 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"virdeck/model"
+)
+
+// pending is what one key press asked for, until all its Ops have ended.
+type pending struct {
+	verb    model.Verb
+	waiting map[model.OpID]string // target by Op
+	done    int
+	failed  []string // "target: why"
+	result  string   // of the last that ended well
+	single  string   // the target, when there is one
+}
+
+// settleOps turns Ops that have ended into toasts.
+func (m *Model) settleOps() {
+	if len(m.pending) == 0 {
+		return
+	}
+	ops := make(map[model.OpID]model.Op, len(m.live.Ops))
+	for _, o := range m.live.Ops {
+		ops[o.ID] = o
+	}
+	rest := m.pending[:0]
+	for _, p := range m.pending {
+		for id, target := range p.waiting {
+			o, ok := ops[id]
+			if !ok {
+				continue
+			}
+			switch o.State {
+			case model.OpQueued, model.OpRunning:
+			case model.OpDone:
+				p.done++
+				p.result = o.Result
+				delete(p.waiting, id)
+			case model.OpFailed:
+				p.failed = append(p.failed, target+": "+o.Result)
+				delete(p.waiting, id)
+			}
+		}
+		if len(p.waiting) > 0 {
+			rest = append(rest, p)
+			continue
+		}
+		m.tellResult(p)
+	}
+	m.pending = rest
+}
+
+func (m *Model) tellResult(p pending) {
+	slices.Sort(p.failed)
+	switch {
+	case len(p.failed) == 0 && p.single != "":
+		m.say(strings.TrimSuffix(fmt.Sprintf("%s %s: %s", p.verb, p.single, orWord(p.result, "done")), ": "))
+	case len(p.failed) == 0:
+		m.say(fmt.Sprintf("%s: %d done", p.verb, p.done))
+	case p.done == 0 && len(p.failed) == 1:
+		m.warn(fmt.Sprintf("%s failed: %s", p.verb, p.failed[0]))
+	default:
+		m.warn(fmt.Sprintf("%s: %d done, %d failed: %s", p.verb, p.done, len(p.failed), strings.Join(p.failed, "; ")))
+	}
+}
+
+func orWord(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// submit hands commands to the engine and shows at once what became of them.
+func (m *Model) submit(cmds ...model.Command) {
+	if m.opts.ReadOnly {
+		m.warn("this session may only look")
+		return
+	}
+	if len(cmds) == 0 {
+		return
+	}
+	p := pending{verb: cmds[0].Verb, waiting: map[model.OpID]string{}}
+	var refused []string
+	for _, c := range cmds {
+		c.By = m.opts.User
+		id, err := m.opts.Engine.Submit(c)
+		if err != nil {
+			refused = append(refused, c.Target()+": "+err.Error())
+			continue
+		}
+		p.waiting[id] = c.Target()
+		p.single = c.Target()
+	}
+	asked := len(p.waiting)
+	if asked > 1 {
+		p.single = ""
+	}
+	switch {
+	case len(refused) > 0:
+		m.warn(fmt.Sprintf("%s refused: %s", p.verb, strings.Join(refused, "; ")))
+	case asked == 1:
+		m.hint(fmt.Sprintf("%s %s: asked", p.verb, p.single))
+	default:
+		m.hint(fmt.Sprintf("%s: %d proxies asked", p.verb, asked))
+	}
+	if asked > 0 {
+		m.pending = append(m.pending, p)
+	}
+	m.poll() // the engine may have published the Op already
+}
+
+// here returns the proxy that a key is about when none is marked, and why there
+// is none.
+func (m *Model) here() (*model.ProxyView, string) {
+	name := model.ProxyName("")
+	if s := m.topScreen(); s != nil {
+		if s.proxy == "" {
+			return nil, "this page is not about one proxy"
+		}
+		name = s.proxy
+	} else {
+		if m.focus == paneHosts {
+			return nil, "the keys are on the hosts: tab goes to the proxies"
+		}
+		r, ok := m.current()
+		if !ok {
+			return nil, "no proxy is selected"
+		}
+		if !r.gone.IsZero() {
+			return nil, fmt.Sprintf("%s is gone since %s", r.key(), age(m.now, r.gone))
+		}
+		name = r.p.Spec.Name
+	}
+	p, _ := m.live.Proxy(name)
+	if p == nil {
+		return nil, string(name) + " is gone"
+	}
+	return p, ""
+}
+
+// targets returns the proxies that a key is about: the marked ones, else the one
+// under the cursor or on the page.
+func (m *Model) targets() ([]*model.ProxyView, string) {
+	if m.topScreen() == nil && len(m.marks) > 0 {
+		var out []*model.ProxyView
+		for _, h := range m.live.Hosts {
+			for _, p := range h.Proxies {
+				if _, ok := m.marks[p.Spec.Name]; ok {
+					out = append(out, p)
+				}
+			}
+		}
+		if len(out) == 0 {
+			return nil, "every marked proxy is gone: esc clears the marks"
+		}
+		slices.SortFunc(out, func(a, b *model.ProxyView) int {
+			return compareNames(string(a.Spec.Name), string(b.Spec.Name))
+		})
+		return out, ""
+	}
+	p, why := m.here()
+	if p == nil {
+		return nil, why
+	}
+	return []*model.ProxyView{p}, ""
+}
+
+// hostHere returns the host that a key is about, from the newest snapshot.
+func (m *Model) hostHere() (*model.HostView, string) {
+	name := model.HostName(m.hosts.sel)
+	if s := m.topScreen(); s != nil {
+		switch {
+		case s.host != "":
+			name = s.host
+		case s.proxy != "":
+			if _, h := m.snap.Proxy(s.proxy); h != nil {
+				name = h.Name
+			}
+		default:
+			return nil, "this page is not about one host"
+		}
+	} else if m.all && m.focus == paneProxies {
+		if r, ok := m.current(); ok {
+			name = r.p.Spec.Host
+		}
+	}
+	if name == "" {
+		return nil, "no host is selected"
+	}
+	h := m.live.Host(name)
+	if h == nil {
+		return nil, fmt.Sprintf("host %s is gone from the configuration", name)
+	}
+	return h, ""
+}
+
+func command(v model.Verb, p *model.ProxyView) model.Command {
+	return model.Command{Verb: v, Host: p.Spec.Host, Proxy: p.Spec.Name}
+}
+
+// perProxy submits one verb for those targets that refuse does not exclude.
+func (m *Model) perProxy(v model.Verb, refuse func(*model.ProxyView) string) {
+	ps, why := m.targets()
+	if why != "" {
+		m.hint(why)
+		return
+	}
+	var cmds []model.Command
+	for _, p := range ps {
+		if w := refuse(p); w != "" {
+			why = w
+			continue
+		}
+		cmds = append(cmds, command(v, p))
+	}
+	if len(cmds) == 0 {
+		m.hint(why)
+		return
+	}
+	m.submit(cmds...)
+}
+
+func (m *Model) reconcile() {
+	if m.topScreen() == nil && m.focus == paneHosts && len(m.marks) == 0 {
+		m.reconcileHost()
+		return
+	}
+	if s := m.topScreen(); s != nil && s.proxy == "" && s.host != "" {
+		m.reconcileHost()
+		return
+	}
+	m.perProxy(model.VerbReconcile, func(*model.ProxyView) string { return "" })
+}
+
+func (m *Model) reconcileHost() {
+	h, why := m.hostHere()
+	if h == nil {
+		m.hint(why)
+		return
+	}
+	m.submit(model.Command{Verb: model.VerbReconcileHost, Host: h.Name})
+}
+
+func (m *Model) drain() {
+	m.perProxy(model.VerbDrain, func(p *model.ProxyView) string {
+		if p.Drained {
+			return string(p.Spec.Name) + " is drained already; D takes it back"
+		}
+		return ""
+	})
+}
+
+func (m *Model) undrain() {
+	m.perProxy(model.VerbUndrain, func(p *model.ProxyView) string {
+		if !p.Drained {
+			return string(p.Spec.Name) + " is not drained"
+		}
+		return ""
+	})
+}
+
+func (m *Model) toggleMark() {
+	if m.focus != paneProxies {
+		m.hint("marks are for proxies: tab goes there")
+		return
+	}
+	r, ok := m.current()
+	if !ok {
+		m.hint("no proxy to mark")
+		return
+	}
+	if !r.gone.IsZero() {
+		m.hint(r.key() + " is gone")
+		return
+	}
+	if _, on := m.marks[r.p.Spec.Name]; on {
+		delete(m.marks, r.p.Spec.Name)
+	} else {
+		m.marks[r.p.Spec.Name] = struct{}{}
+	}
+	m.moveRow(func(l *list) { l.move(1) })
+}
