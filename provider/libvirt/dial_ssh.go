@@ -89,7 +89,11 @@ func (e Endpoint) hostKeyCallback() (ssh.HostKeyCallback, error) {
 	if e.NoVerify {
 		return ssh.InsecureIgnoreHostKey(), nil //nolint:gosec // asked for in the URI, and warned about by check
 	}
-	cb, err := knownhosts.New(e.KnownHosts)
+	file := e.KnownHosts
+	if file == "" {
+		file = homeFile(".ssh", "known_hosts")
+	}
+	cb, err := knownhosts.New(file)
 	if err != nil {
 		return nil, fmt.Errorf("known hosts: %w", err)
 	}

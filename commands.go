@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/user"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"virdeck/config"
+	"virdeck/model"
+	"virdeck/rotation"
+	"virdeck/ui"
+)
+
+// console opens the console with the engine in this process.
+func console(ctx context.Context, f flags) error {
+	c, err := load(f)
+	if err != nil {
+		return err
+	}
+	log, ring, done, err := logs(c, nil)
+	if err != nil {
+		return err
+	}
+	defer done()
+	slog.SetDefault(log) // whatever a library says must not reach the screen
+	who := "operator"
+	if u, err := user.Current(); err == nil {
+		who = u.Username
+	}
+	return withEngine(ctx, c, f, log, func(ctx context.Context, e *engine) error {
+		return ui.Run(ctx, ui.Options{Engine: e, Ring: ring, User: who, Demo: f.demo})
+	})
+}
+
+// serve runs the engine until a signal ends it.
+func serve(ctx context.Context, f flags, stderr io.Writer) error {
+	c, err := load(f)
+	if err != nil {
+		return err
+	}
+	log, _, done, err := logs(c, stderr)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return withEngine(ctx, c, f, log, func(ctx context.Context, e *engine) error {
+		log.Info("serving", "fleet", c.Fleet.Name, "state_dir", e.dir, "version", version)
+		<-ctx.Done()
+		log.Info("stopping")
+		return nil
+	})
+}
+
+// stopLimit is how long a stop may take before it is given up as unclean.
+const stopLimit = 5 * time.Second
+
+// withEngine takes the state directory, runs the engine and the local API
+// beside f, and stops everything when f returns.
+func withEngine(ctx context.Context, c *config.Config, fl flags, log *slog.Logger, f func(context.Context, *engine) error) error {
+	unlock, err := rotation.Lock(c.Fleet.StateDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	l, err := rotation.Listen(c.Fleet.StateDir)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e, err := newEngine(ctx, c, fl, log, false)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	for _, w := range c.Warnings() {
+		log.Warn("configuration", "warning", w.Error())
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { e.run(ctx) })
+	wg.Go(func() {
+		if err := rotation.Serve(ctx, l, e); err != nil {
+			log.Error("local api ended", "error", err.Error())
+		}
+	})
+	err = f(ctx, e)
+	cancel()
+	stopped := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(stopLimit):
+		err = errors.Join(err, fmt.Errorf("not everything stopped within %s", stopLimit))
+	}
+	return err
+}
+
+// check prints what would be managed.
+func check(f flags, w io.Writer) error {
+	c, err := load(f)
+	if err != nil {
+		return err
+	}
+	for _, p := range c.Warnings() {
+		if _, err := fmt.Fprintln(w, "warning:", p.Error()); err != nil {
+			return err
+		}
+	}
+	hosts, proxies := declared(c, true)
+	name := c.File
+	if f.demo {
+		name = "the demo"
+	}
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintf(tw, "%s is good: fleet %s, %d hosts, %d proxies\n", name, c.Fleet.Name, len(hosts), len(proxies))
+	for _, h := range hosts {
+		_, _ = fmt.Fprintf(tw, "\nhost %s\t%s\tsources %v\n", h.Name, h.URI, h.Sources)
+		for _, p := range proxies {
+			if p.Host == h.Name {
+				_, _ = fmt.Fprintf(tw, "  %s\t%s domain %s\tport %d\tprobe %s\tpool %s\tcredentials %s\n",
+					p.Name, p.Backing, p.Domain, p.Port, p.Probe, p.Pool, p.Creds)
+			}
+		}
+	}
+	first := true
+	for _, p := range proxies {
+		if p.Backing != model.BackingExternal {
+			continue
+		}
+		if first {
+			_, _ = fmt.Fprint(tw, "\nexternal\n")
+			first = false
+		}
+		_, _ = fmt.Fprintf(tw, "  %s\taddress %s\tport %d\tprobe %s\tpool %s\tcredentials %s\n", p.Name, p.Address, p.Port, p.Probe, p.Pool, p.Creds)
+	}
+	return tw.Flush()
+}
+
+// lookLimit is how long a status of our own looks at the hosts.
+const lookLimit = 6 * time.Second
+
+// status prints one snapshot: of the running virdeck, or of a short look of our
+// own that writes to no host.
+func status(ctx context.Context, f flags, asJSON bool, w io.Writer) error {
+	c, err := load(f)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*lookLimit)
+	defer cancel()
+	st, err := rotation.Fetch(ctx, c.Fleet.StateDir)
+	if errors.Is(err, rotation.ErrNotRunning) {
+		st, err = look(ctx, c, f)
+	}
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(st)
+	}
+	return printStatus(w, st)
+}
+
+// look runs an engine that only observes until every proxy has been read and
+// probed, or time is up.
+func look(ctx context.Context, c *config.Config, f flags) (model.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	e, err := newEngine(ctx, c, f, slog.New(slog.DiscardHandler), true)
+	if err != nil {
+		return model.Status{}, err
+	}
+	done := make(chan struct{})
+	go func() {
+		e.run(ctx)
+		close(done)
+	}()
+	t := time.NewTicker(100 * time.Millisecond)
+	defer t.Stop()
+	for !settled(e.Snapshot()) && ctx.Err() == nil {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+	st := model.NewStatus(e.Snapshot())
+	st.Observer = true
+	cancel()
+	<-done
+	return st, nil
+}
+
+// settled reports whether a first look has nothing more to learn soon.
+func settled(s *model.Snapshot) bool {
+	for _, h := range s.Hosts {
+		for _, p := range h.Proxies {
+			switch p.State {
+			case model.StateUnproven:
+				if p.Health.Fails < p.Health.Fall {
+					return false
+				}
+			case model.StatePending:
+				if p.LastRead.IsZero() && !h.External {
+					return false
+				}
+			default:
+			}
+		}
+	}
+	return true
+}
+
+func printStatus(w io.Writer, st model.Status) error {
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintf(tw, "fleet %s, %d hosts, %d proxies, at %s\n", st.Fleet, len(st.Hosts), len(st.Proxies), st.At.Local().Format(time.DateTime))
+	for _, n := range st.Notices {
+		_, _ = fmt.Fprintln(tw, "!", ui.Clean(n))
+	}
+	for _, h := range st.Hosts {
+		if h.Link == nil {
+			_, _ = fmt.Fprintf(tw, "\n%s\n", ui.Clean(h.Name))
+		} else {
+			_, _ = fmt.Fprintf(tw, "\n%s\tlink %s\tgeneration %d\t%s\n", ui.Clean(h.Name), h.Link.State, h.Link.Generation, ui.Clean(h.Link.Error))
+		}
+		for _, p := range st.Proxies {
+			if p.Host != h.Name {
+				continue
+			}
+			in := "out"
+			if p.Rotation.In {
+				in = "in"
+			}
+			_, _ = fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\n", p.Name, p.State, orDash(p.IP), in, ui.Clean(p.Reason))
+		}
+	}
+	return tw.Flush()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

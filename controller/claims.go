@@ -1,0 +1,49 @@
+package controller
+
+import (
+	"net/netip"
+	"sync"
+
+	"virdeck/model"
+)
+
+// claim is one address with the port on it: what a client would dial.
+type claim struct {
+	addr netip.Addr
+	port uint16
+}
+
+// claims knows over all hosts which proxy has which address, so that two never
+// serve under one. The incumbent stays; a claimant waits until it has gone.
+type claims struct {
+	mu   sync.Mutex
+	by   map[claim]model.ProxyName
+	have map[model.ProxyName]claim
+}
+
+func newClaims() claims {
+	return claims{by: map[claim]model.ProxyName{}, have: map[model.ProxyName]claim{}}
+}
+
+// take makes addr the one address that p claims; an invalid one releases what it
+// had. It returns the incumbent, if another proxy has the address.
+func (c *claims) take(p model.ProxyName, addr netip.Addr, port uint16) (rival model.ProxyName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := claim{addr, port}
+	if old, ok := c.have[p]; ok {
+		if old == k {
+			return ""
+		}
+		delete(c.by, old)
+		delete(c.have, p)
+	}
+	if !addr.IsValid() {
+		return ""
+	}
+	if by, taken := c.by[k]; taken {
+		return by
+	}
+	c.by[k], c.have[p] = p, k
+	return ""
+}

@@ -1,0 +1,365 @@
+package controller
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+
+	"virdeck/health"
+	"virdeck/model"
+	"virdeck/provider"
+)
+
+// host is one host with its loop, its workers and its proxies.
+type host struct {
+	c     *Controller
+	spec  HostSpec
+	prov  provider.Host // nil for the group of external proxies
+	queue workqueue.TypedRateLimitingInterface[model.ProxyName]
+	wake  chan struct{} // capacity 1: something is due earlier than planned
+
+	mu        sync.Mutex
+	proxies   []*proxy // in declaration order
+	byName    map[model.ProxyName]*proxy
+	pinned    string // host UUID at first contact
+	misconfig string
+	arpBroken bool
+	lastGood  time.Time
+	domains   int
+	strangers []string // undeclared domains
+	nextPoll  time.Time
+	link      model.LinkState
+	events    []model.Event
+	dirty     bool
+	view      *model.HostView
+}
+
+func newHost(c *Controller, hs HostSpec) *host {
+	h := &host{
+		c: c, spec: hs, byName: map[model.ProxyName]*proxy{}, wake: make(chan struct{}, 1), domains: -1,
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[model.ProxyName](time.Second, 30*time.Second)),
+	}
+	if hs.Open != nil {
+		h.prov = hs.Open(h.onEvent, h.onLink)
+	}
+	return h
+}
+
+func (h *host) close() {
+	if h.prov != nil {
+		h.prov.Close()
+	}
+}
+
+func (h *host) add(spec model.ProxySpec) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	p := &proxy{spec: spec, since: now, next: now.Add(h.spread(time.Second))}
+	h.proxies = append(h.proxies, p)
+	h.byName[spec.Name] = p
+}
+
+func (h *host) refreshAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.proxies {
+		h.settle(p, time.Now())
+	}
+}
+
+// spread returns a random part of d, so that what began together drifts apart.
+func (h *host) spread(d time.Duration) time.Duration {
+	return time.Duration(h.c.rand() * float64(d))
+}
+
+// run is the host's life: its workers and its loop, until ctx ends.
+func (h *host) run(ctx context.Context) {
+	if h.prov == nil {
+		<-ctx.Done()
+		h.queue.ShutDown()
+		return
+	}
+	var wg sync.WaitGroup
+	for range max(1, h.c.set.Workers) {
+		wg.Go(func() { h.survive(ctx, "worker", h.work) })
+	}
+	wg.Go(func() { h.survive(ctx, "loop", h.loop) })
+	<-ctx.Done()
+	h.queue.ShutDown()
+	wg.Wait()
+}
+
+// panicPause is how long a loop that panicked rests.
+const panicPause = 5 * time.Second
+
+// survive runs f again after a panic, until ctx ends.
+func (h *host) survive(ctx context.Context, what string, f func(context.Context)) {
+	for ctx.Err() == nil {
+		func() {
+			defer func() {
+				if r := recover(); r != nil {
+					h.c.log.Error("panic", "host", string(h.spec.Name), "in", what,
+						"panic", r, "stack", string(debug.Stack()))
+				}
+			}()
+			f(ctx)
+		}()
+		t := time.NewTimer(panicPause)
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// loop polls and schedules.
+func (h *host) loop(ctx context.Context) {
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		case <-h.wake:
+		}
+		now := time.Now()
+		h.mu.Lock()
+		poll := !now.Before(h.nextPoll)
+		h.mu.Unlock()
+		if poll {
+			h.poll(ctx)
+		}
+		t.Reset(h.schedule(time.Now()))
+	}
+}
+
+func (h *host) kickLoop() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// schedule queues the address polls that are due and returns how long to sleep.
+func (h *host) schedule(now time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	earliest := h.nextPoll
+	for _, p := range h.proxies {
+		if !now.Before(p.next) {
+			p.due = true
+			p.next = now.Add(h.interval(p))
+			h.queue.Add(p.spec.Name)
+		}
+		if p.next.Before(earliest) {
+			earliest = p.next
+		}
+	}
+	return max(earliest.Sub(now), 10*time.Millisecond)
+}
+
+// interval is the time to a proxy's next scheduled address poll. It is at least
+// the retry interval, so that polls which count against a held address are never
+// closer together than that.
+func (h *host) interval(p *proxy) time.Duration {
+	if p.st.doubtful() || p.rival != "" {
+		return h.c.set.AddressRetry
+	}
+	return h.c.set.AddressRefresh*9/10 + h.spread(h.c.set.AddressRefresh/5)
+}
+
+// poll is one bulk look at the host.
+func (h *host) poll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, h.c.set.Budget)
+	defer cancel()
+	l, err := h.prov.List(ctx)
+	now := time.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.nextPoll = now.Add(h.c.set.Poll*9/10 + h.spread(h.c.set.Poll/5))
+	h.dirty = true
+	defer h.c.touch()
+	if err != nil {
+		if ctx.Err() != nil && context.Cause(ctx) == context.Canceled {
+			return // the end of the program says nothing
+		}
+		h.failAll(err, now)
+		return
+	}
+	h.lastGood, h.arpBroken, h.domains = now, l.ARPBroken, len(l.Instances)
+	if !h.checkIdentity(l.HostUUID, now) {
+		return
+	}
+	h.noteStrangers(l)
+	for _, p := range h.proxies {
+		r := read{bulk: true, now: now, health: h.healthOf(p), hold: h.c.set.AddressHold}
+		in, ok := l.Find(p.spec.Domain)
+		if !ok {
+			in, r.err = model.Instance{At: l.At}, provider.ErrNotFound
+		}
+		r.inst = in
+		h.take(p, r)
+	}
+}
+
+// checkIdentity pins the host's UUID at first contact. Another one under the
+// same URI is another machine: what it lists says nothing about our proxies.
+func (h *host) checkIdentity(uuid string, now time.Time) bool {
+	if uuid == "" {
+		return h.misconfig == ""
+	}
+	if h.pinned == "" {
+		h.pinned = uuid
+	}
+	was := h.misconfig
+	h.misconfig = ""
+	if uuid != h.pinned {
+		h.misconfig = "this is another machine: host UUID " + uuid + ", pinned is " + h.pinned
+	}
+	if h.misconfig != was {
+		what := h.misconfig
+		if what == "" {
+			what = "the pinned machine answers again"
+		}
+		h.tellHost("", "", what, now)
+		for _, p := range h.proxies {
+			h.settle(p, now)
+		}
+	}
+	return h.misconfig == ""
+}
+
+// noteStrangers lists the domains that nobody declares.
+func (h *host) noteStrangers(l provider.Listing) {
+	declared := make(map[string]bool, len(h.proxies))
+	for _, p := range h.proxies {
+		declared[p.spec.Domain] = true
+	}
+	h.strangers = nil
+	for _, in := range l.Instances {
+		if !declared[in.Name] {
+			h.strangers = append(h.strangers, in.Name)
+		}
+	}
+}
+
+// failAll: the host said nothing, so nothing is learned about any of its
+// proxies.
+func (h *host) failAll(err error, now time.Time) {
+	for _, p := range h.proxies {
+		h.take(p, read{bulk: true, err: err, now: now, health: h.healthOf(p), hold: h.c.set.AddressHold})
+	}
+}
+
+// onLink is the provider's callback for the link's state.
+func (h *host) onLink(ls model.LinkStatus) {
+	now := time.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dirty = true
+	defer h.c.touch()
+	if ls.State == h.link && ls.State != model.LinkUp {
+		return
+	}
+	from := h.link
+	h.link = ls.State
+	switch ls.State {
+	case model.LinkDown:
+		h.tellHost(from.String(), ls.State.String(), "link down: "+ls.LastError, now)
+		// At once, and not at the next poll: the screen must not show as known
+		// what cannot be known any more.
+		h.failAll(linkDown{ls.LastError}, now)
+	case model.LinkUp:
+		h.tellHost(from.String(), ls.State.String(), "link up, generation "+itoa(ls.Generation), now)
+	case model.LinkConnecting, model.LinkDraining:
+		h.tellHost(from.String(), ls.State.String(), "link "+ls.State.String(), now)
+	}
+}
+
+// linkDown is the read error that a dead link gives to all proxies at once.
+type linkDown struct{ why string }
+
+func (e linkDown) Error() string { return "link down: " + e.why }
+func (e linkDown) Unwrap() error { return provider.ErrLinkDown }
+
+// onEvent is the provider's callback for what the host tells.
+func (h *host) onEvent(ev provider.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ev.Domain == "" { // a new generation: look at everything
+		h.nextPoll = time.Time{}
+		for _, p := range h.proxies {
+			h.queue.Forget(p.spec.Name)
+			h.queue.Add(p.spec.Name)
+		}
+		h.kickLoop()
+		return
+	}
+	for _, p := range h.proxies {
+		if p.spec.Domain == ev.Domain {
+			h.c.log.Debug("host event", "host", string(h.spec.Name), "proxy", string(p.spec.Name), "what", ev.What)
+			p.fresh = true
+			h.queue.Add(p.spec.Name)
+			// An agent that has just connected may answer before its guest has
+			// an address: look once more.
+			h.queue.AddAfter(p.spec.Name, eventAgain)
+		}
+	}
+}
+
+// eventAgain is when an event's second look follows.
+const eventAgain = 2 * time.Second
+
+// onHealth takes in that health knows something new about one of our proxies.
+func (h *host) onHealth(k health.Key) {
+	now := time.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.byName[k.Proxy]
+	if p == nil {
+		return
+	}
+	h.promote(p, now)
+	h.refresh(p, now)
+}
+
+// promote lets a candidate take its place: when it is proven, or at once when
+// the old address fails at the hop.
+func (h *host) promote(p *proxy, now time.Time) {
+	if !p.st.candidate.IsValid() {
+		return
+	}
+	cand, _ := h.c.health.Health(health.Key{Proxy: p.spec.Name, Address: p.st.candidate})
+	old := h.healthOf(p)
+	why := ""
+	switch {
+	case cand.Proven:
+		why = "the new address has passed its probes"
+	case old.Fails > 0 && old.Last.Culprit == model.CulpritHop:
+		why = "the old address fails at the hop: " + old.Last.Reason
+	default:
+		return
+	}
+	var n note
+	p.st, n = p.st.replaceBy(why, now)
+	h.tellSame(p, n, now)
+	h.settle(p, now)
+}
+
+func (h *host) tellHost(from, to, what string, now time.Time) {
+	ev := model.Event{Seq: h.c.seq.Add(1), At: now, Host: h.spec.Name, From: from, To: to, What: what}
+	h.events = keep(h.events, ev)
+	attrs := []any{"host", string(h.spec.Name), "what", what}
+	if to == model.LinkDown.String() {
+		h.c.log.Warn("host changed", attrs...)
+		return
+	}
+	h.c.log.Info("host changed", attrs...)
+}

@@ -1,0 +1,135 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"virdeck/health"
+	"virdeck/model"
+	"virdeck/provider"
+)
+
+// work reads proxies, one at a time, until the queue is shut down. The queue
+// gives one proxy to one worker at a time, and folds what is asked for in the
+// meantime into one more read.
+func (h *host) work(ctx context.Context) {
+	for {
+		name, down := h.queue.Get()
+		if down {
+			return
+		}
+		func() {
+			// Even after a panic: a proxy that is never done is never read again.
+			defer h.queue.Done(name)
+			h.reconcile(ctx, name)
+		}()
+	}
+}
+
+// reconcile reads one proxy and takes in what it says. Overrunning the budget
+// costs this reconcile alone.
+func (h *host) reconcile(ctx context.Context, name model.ProxyName) {
+	h.mu.Lock()
+	p := h.byName[name]
+	if p == nil {
+		h.mu.Unlock()
+		return
+	}
+	req := provider.GetRequest{Domain: p.spec.Domain, Sources: h.spec.Sources, Hint: p.st.ip, Fresh: p.fresh}
+	if !req.Hint.IsValid() {
+		req.Hint = p.st.hint
+	}
+	scheduled := p.due
+	p.due, p.fresh = false, false
+	ops := p.waiting
+	p.waiting = nil
+	h.mu.Unlock()
+
+	rctx, cancel := context.WithTimeout(ctx, h.c.set.Budget)
+	defer cancel()
+	in, err := h.prov.Get(rctx, req)
+	if ctx.Err() != nil {
+		return // the program ends; that is no news about the guest
+	}
+	now := time.Now()
+	h.mu.Lock()
+	h.take(p, read{
+		inst: in, err: err, scheduled: scheduled, now: now, health: h.healthOf(p), hold: h.c.set.AddressHold,
+	})
+	h.sooner(p, now)
+	result := h.opResult(p, err)
+	h.mu.Unlock()
+	for _, id := range ops {
+		h.c.ops.end(id, err, result)
+	}
+	h.c.touch()
+	h.again(name, err)
+}
+
+// again decides whether a failed read is repeated before its schedule: with
+// backoff, and not while the link is down, since its return reads everything.
+func (h *host) again(name model.ProxyName, err error) {
+	if err == nil || errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrLinkDown) {
+		h.queue.Forget(name)
+		return
+	}
+	h.queue.AddRateLimited(name)
+}
+
+// sooner moves the next scheduled poll forward when the address came into
+// doubt, and the next look at the host when a second look is wanted. The lock is
+// held.
+func (h *host) sooner(p *proxy, now time.Time) {
+	if soon := now.Add(h.c.set.AddressRetry); (p.st.doubtful() || p.rival != "") && p.next.After(soon) {
+		p.next = soon
+		h.kickLoop()
+	}
+	if (p.st.off.n == 1 || p.st.missing.n == 1) && h.nextPoll.After(now.Add(time.Second)) {
+		h.nextPoll = now.Add(time.Second) // the second look
+		h.kickLoop()
+	}
+}
+
+// take puts a read into a proxy. The lock is held.
+func (h *host) take(p *proxy, r read) {
+	wasHeld := p.st.hold.Active
+	var notes []note
+	p.st, notes = p.st.apply(r)
+	for _, n := range notes {
+		h.tellSame(p, n, r.now)
+	}
+	if p.st.hold.Active && !wasHeld {
+		h.c.health.ProbeNow(health.Key{Proxy: p.spec.Name, Address: p.st.ip})
+	}
+	h.settle(p, r.now)
+	if r.bulk {
+		h.sooner(p, r.now)
+	}
+}
+
+// tellSame records an event that is no change of state by itself.
+func (h *host) tellSame(p *proxy, n note, now time.Time) {
+	h.tell(p, p.state.String(), p.state.String(), n.what, n.evidence, now)
+}
+
+// settle makes claims, health and the view agree with the status. The lock is
+// held.
+func (h *host) settle(p *proxy, now time.Time) {
+	p.rival = h.c.claims.take(p.spec.Name, p.effective(), p.spec.Port)
+	h.syncHealth(p)
+	h.refresh(p, now)
+}
+
+func (h *host) opResult(p *proxy, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	if p.st.ip.IsValid() && !p.st.hold.Active {
+		return p.state.String() + ", address " + p.st.ip.String() + " by " + p.st.ipSource.String()
+	}
+	return p.state.String() + ": " + p.view.Reason
+}
+
+func itoa(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,0 +1,117 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"virdeck/model"
+)
+
+// publishEvery bounds how often a new snapshot appears; idleEvery is how often
+// one appears without a change, so that link figures do not stand still.
+const (
+	publishEvery = 100 * time.Millisecond
+	idleEvery    = 2 * time.Second
+)
+
+// Snapshot returns the newest published snapshot. It is never nil, and nobody
+// changes it.
+func (c *Controller) Snapshot() *model.Snapshot { return c.snap.Load() }
+
+// publishLoop publishes after a change, at most ten times a second.
+func (c *Controller) publishLoop(ctx context.Context) {
+	idle := time.NewTicker(idleEvery)
+	defer idle.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-idle.C:
+			c.markLinks()
+		case <-c.changed:
+		}
+		c.publish()
+		t := time.NewTimer(publishEvery)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+	}
+}
+
+// markLinks has the hosts' link figures renewed where they moved.
+func (c *Controller) markLinks() {
+	for _, h := range c.hosts {
+		h.mu.Lock()
+		if h.prov != nil && h.view != nil && h.view.Link != h.prov.Link() {
+			h.dirty = true
+		}
+		h.mu.Unlock()
+	}
+}
+
+// publish builds a snapshot. What did not change is shared with the one before.
+func (c *Controller) publish() {
+	now := time.Now()
+	old := c.snap.Load()
+	s := &model.Snapshot{
+		Fleet: c.set.Fleet, Version: c.set.Version, Demo: c.set.Demo, At: now, Started: c.started, Gen: 1,
+		Ops: c.ops.snapshot(now), Health: c.health.Fleet(),
+		Timing: model.Timing{
+			Poll: c.set.Poll, AddressRefresh: c.set.AddressRefresh, AddressHold: c.set.AddressHold,
+			ProbeInterval: c.set.ProbeInterval, ProbeTimeout: c.set.ProbeTimeout,
+		},
+	}
+	if old != nil {
+		s.Gen = old.Gen + 1
+	}
+	for _, h := range c.hosts {
+		s.Hosts = append(s.Hosts, h.publish())
+	}
+	s.Notices = notices(s)
+	c.snap.Store(s)
+}
+
+func (h *host) publish() *model.HostView {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.view != nil && !h.dirty {
+		return h.view
+	}
+	v := &model.HostView{
+		Name: h.spec.Name, External: h.prov == nil, URI: h.spec.URI, Sources: h.spec.Sources,
+		UUID: h.pinned, Misconfig: h.misconfig, ARPBroken: h.arpBroken, LastGood: h.lastGood,
+		Domains: h.domains, Undeclared: h.strangers, Events: h.events,
+		Proxies: make([]*model.ProxyView, 0, len(h.proxies)),
+	}
+	if h.prov != nil {
+		v.Link = h.prov.Link()
+	}
+	for _, p := range h.proxies {
+		v.Proxies = append(v.Proxies, p.view)
+	}
+	h.view, h.dirty = v, false
+	return v
+}
+
+// notices puts into words what concerns the whole fleet.
+func notices(s *model.Snapshot) []model.Notice {
+	var out []model.Notice
+	f := s.Health
+	if f.Frozen {
+		out = append(out, model.Notice{Level: model.NoticeAlert, Since: f.FrozenSince,
+			Text: "ROTATION HELD AS IT IS: " + f.FrozenWhy})
+	}
+	if f.BrakeOn {
+		out = append(out, model.Notice{Level: model.NoticeWarn, Since: f.BrakeSince,
+			Text: "demotions wait for a witness: " + f.BrakeNote})
+	}
+	for _, h := range s.Hosts {
+		if h.Misconfig != "" {
+			out = append(out, model.Notice{Level: model.NoticeAlert, Text: "host " + string(h.Name) + ": " + h.Misconfig})
+		}
+	}
+	return out
+}

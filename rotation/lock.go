@@ -1,0 +1,46 @@
+package rotation
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const lockName = "virdeck.lock"
+
+// Lock makes the state directory (0700) and takes it for this process. One
+// engine at a time may have it; the error of a second one says who does. The
+// returned function gives it back; the kernel does so at the end of the process,
+// however that comes.
+func Lock(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		who, _ := io.ReadAll(io.LimitReader(f, 200)) // only for the message
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("another virdeck (%s) has the state directory %s; look at it with: virdeck status",
+				strings.TrimSpace(string(who)), dir)
+		}
+		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = fmt.Fprintf(f, "pid %d, since %s\n", os.Getpid(), time.Now().Format(time.DateTime))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", f.Name(), errors.Join(err, f.Close()))
+	}
+	return func() { _ = f.Close() }, nil
+}

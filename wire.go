@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"virdeck/config"
+	"virdeck/controller"
+	"virdeck/health"
+	"virdeck/logbuf"
+	"virdeck/model"
+	"virdeck/provider"
+	"virdeck/provider/libvirt"
+	"virdeck/provider/libvirt/simhost/demo"
+)
+
+func placesText() string { return strings.Join(config.Places(os.Getenv), ", ") }
+
+// load reads the configuration that the flags name.
+func load(f flags) (*config.Config, error) {
+	if f.demo {
+		c := config.Default()
+		c.Fleet.Name = "demo"
+		dir, err := config.DefaultStateDir(os.Getenv, os.Geteuid() == 0)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		c.Fleet.StateDir = filepath.Join(dir, "demo")
+		return c, nil
+	}
+	path, err := config.Find(f.config, nil, nil)
+	if errors.Is(err, config.ErrNoConfig) {
+		return nil, usageError{fmt.Errorf("no configuration file; looked for %s.\n"+
+			"Try virdeck --demo for a fleet of simulated hosts, or copy config.toml.example and name it with -c", placesText())}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return config.Load(path, nil)
+}
+
+// engine is a controller with everything that hangs on it.
+type engine struct {
+	*controller.Controller
+	health *health.Engine
+	demo   *demo.Fleet // nil without --demo
+	dir    string
+}
+
+// newEngine builds the engine; observer makes one that writes to no host.
+func newEngine(ctx context.Context, c *config.Config, f flags, log *slog.Logger, observer bool) (*engine, error) {
+	e := &engine{dir: c.Fleet.StateDir}
+	var d net.Dialer
+	hd := health.Deps{Dial: d.DialContext, Control: d.DialContext}
+	hc := health.Config{
+		Interval: c.Health.Interval, Fast: c.Health.Fast, Slow: c.Health.Slow, SlowAfter: c.Health.SlowAfter,
+		Timeout: c.Health.Timeout, Rise: c.Health.Rise, Fall: c.Health.Fall, Brake: c.Health.Brake, Control: c.Health.Control,
+	}
+	set := controller.Settings{
+		Fleet: c.Fleet.Name, Version: version, Demo: f.demo, Observer: observer,
+		Poll: c.Controller.Poll, AddressRefresh: c.Controller.AddressRefresh, AddressRetry: c.Controller.AddressRetry,
+		AddressHold: c.Controller.AddressHold, Budget: c.Controller.ReconcileBudget, Workers: c.Controller.WorkersPerHost,
+		ProbeInterval: c.Health.Interval, ProbeTimeout: c.Health.Timeout,
+	}
+	deps := controller.Deps{Log: log}
+	targets := c.Health.Targets
+	if f.demo {
+		e.demo = demo.New(ctx, demo.Options{Log: log})
+		hd.Dial, hd.Control = e.demo.DialProxy, e.demo.DialOrigin
+		targets = []config.Target{{URL: e.demo.OriginURL(), Status: []int{200}, EchoIP: true}}
+		deps.Hosts, deps.Proxies = demoFleet(e.demo, c, observer)
+	} else {
+		deps.Hosts, deps.Proxies = declared(c, observer)
+	}
+	for _, t := range targets {
+		u, err := health.ParseTarget(t.URL)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		hc.Targets = append(hc.Targets, health.Target{URL: u, Status: t.Status, Body: t.Body, EchoIP: t.EchoIP})
+	}
+	deps.Health = func(dirty func(health.Key)) controller.Health {
+		hd.Dirty = dirty
+		e.health = health.New(hc, hd)
+		return e.health
+	}
+	e.Controller = controller.New(set, deps)
+	return e, nil
+}
+
+// run runs the engine until ctx ends and everything of it has.
+func (e *engine) run(ctx context.Context) {
+	e.Run(ctx)
+	e.health.Close()
+	if e.demo != nil {
+		_ = e.demo.Close() // in memory: nothing can be lost
+	}
+}
+
+func linkOptions(c *config.Config, name string) libvirt.LinkOptions {
+	l := c.Link
+	return libvirt.LinkOptions{
+		Host: model.HostName(name), Slots: l.Slots, Ping: l.Ping, Silence: l.Silence, SecondOpinion: l.SecondOpinion,
+		DialTimeout: l.DialTimeout, BackoffMin: l.BackoffMin, BackoffMax: l.BackoffMax, BackoffLate: l.BackoffMaxLate,
+	}
+}
+
+// open returns the function that starts a host's provider.
+func open(o libvirt.Options, observer bool) func(func(provider.Event), func(model.LinkStatus)) provider.Host {
+	return func(onEvent func(provider.Event), onLink func(model.LinkStatus)) provider.Host {
+		o.OnEvent, o.Link.OnChange = onEvent, onLink
+		if observer {
+			o.AgentTimeout = 0
+		}
+		return libvirt.New(o)
+	}
+}
+
+// declared turns a configuration into hosts and proxies.
+func declared(c *config.Config, observer bool) ([]controller.HostSpec, []model.ProxySpec) {
+	var hosts []controller.HostSpec
+	for _, h := range c.Hosts {
+		o := libvirt.Options{Link: linkOptions(c, h.Name)}
+		ep := endpoint(h.Endpoint)
+		o.Link.Dial, o.Link.Endpoint = ep.Dialer(), ep.String()
+		if h.Prefer == config.IPv6 {
+			o.Prefer = libvirt.FamilyIPv6
+		}
+		if h.SetAgentTimeout {
+			o.AgentTimeout = c.Link.AgentResponseTimeout
+		}
+		hosts = append(hosts, controller.HostSpec{
+			Name: model.HostName(h.Name), URI: ep.String(), Sources: sources(h.Sources), Open: open(o, observer),
+		})
+	}
+	var proxies []model.ProxySpec
+	for _, p := range c.Proxies {
+		spec := model.ProxySpec{
+			Name: model.ProxyName(p.Name), Host: model.HostName(p.Host), Domain: p.Domain, Port: uint16(p.Port), //nolint:gosec // checked by config
+			Creds: model.Credentials{User: p.User, Password: p.Password.Reveal()}, Pool: p.Pool, Labels: p.Labels,
+		}
+		if p.Probe == config.ProbeConnect {
+			spec.Probe = model.ProbeConnect
+		}
+		if p.External() {
+			spec.Backing, spec.Host, spec.Domain = model.BackingExternal, model.ExternalHost, ""
+			spec.Address = netip.MustParseAddr(p.Address) // config has parsed it
+		}
+		proxies = append(proxies, spec)
+	}
+	return hosts, proxies
+}
+
+func sources(in []config.Source) []model.Source {
+	var out []model.Source
+	for _, s := range in {
+		if src, ok := model.ParseSource(string(s)); ok {
+			out = append(out, src)
+		}
+	}
+	return out
+}
+
+func endpoint(e config.Endpoint) libvirt.Endpoint {
+	out := libvirt.Endpoint{
+		Sockets: libvirt.DefaultSockets(), User: e.User, KeyFile: e.KeyFile, KnownHosts: e.KnownHosts, NoVerify: e.NoVerify,
+	}
+	if e.Socket != "" {
+		out.Sockets = []string{e.Socket}
+	}
+	if out.User == "" {
+		out.User = os.Getenv("USER")
+	}
+	switch e.Transport {
+	case config.TransportUnix:
+		out.Transport = libvirt.TransportUnix
+	case config.TransportTCP:
+		out.Transport = libvirt.TransportTCP
+	case config.TransportSSH:
+		out.Transport = libvirt.TransportSSH
+	}
+	if e.Host != "" {
+		out.Address = net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
+	}
+	return out
+}
+
+// demoFleet declares the simulated fleet.
+func demoFleet(d *demo.Fleet, c *config.Config, observer bool) ([]controller.HostSpec, []model.ProxySpec) {
+	var hosts []controller.HostSpec
+	for _, name := range d.Hosts() {
+		o := libvirt.Options{Link: linkOptions(c, name), AgentTimeout: c.Link.AgentResponseTimeout}
+		o.Link.Dial = func(ctx context.Context) (net.Conn, error) { return d.Dial(ctx, name) }
+		o.Link.Endpoint = "simulated"
+		hosts = append(hosts, controller.HostSpec{
+			Name: model.HostName(name), URI: "simulated", Sources: model.Sources(), Open: open(o, observer),
+		})
+	}
+	var proxies []model.ProxySpec
+	for _, p := range d.Proxies() {
+		proxies = append(proxies, model.ProxySpec{
+			Name: model.ProxyName(p.Name), Host: model.HostName(p.Host), Domain: p.Domain, Port: uint16(p.Port), //nolint:gosec // the demo's own
+			Creds: model.Credentials{User: p.User, Password: p.Password}, Pool: "default",
+		})
+	}
+	return hosts, proxies
+}
+
+// logs makes the logger: the ring for the console, the file if one is
+// configured, and w, if it is not nil, for a process without a terminal.
+func logs(c *config.Config, w io.Writer) (*slog.Logger, *logbuf.Ring, func(), error) {
+	ring := logbuf.NewRing(c.Log.Ring)
+	level := c.Log.SlogLevel()
+	done := func() {}
+	var next []slog.Handler
+	add := func(w io.Writer) {
+		o := &slog.HandlerOptions{Level: level}
+		if c.Log.Format == "json" {
+			next = append(next, slog.NewJSONHandler(w, o))
+			return
+		}
+		next = append(next, slog.NewTextHandler(w, o))
+	}
+	if w != nil {
+		add(w)
+	}
+	if c.Log.File != "" {
+		file, err := os.OpenFile(c.Log.File, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("log file: %w", err)
+		}
+		add(file)
+		done = func() { _ = file.Close() }
+	}
+	return slog.New(logbuf.Fan(logbuf.NewHandler(ring, level), next...)), ring, done, nil
+}
