@@ -2,6 +2,8 @@ package simhost
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"time"
 
 	libvirt "github.com/digitalocean/go-libvirt"
@@ -42,7 +44,7 @@ func typed[A, R any](f func(c *call, a *A) (R, *Error)) func(*call, []byte) ([]b
 		if e != nil {
 			return nil, e
 		}
-		return marshal(nil, r)
+		return marshal(r)
 	}
 }
 
@@ -53,9 +55,7 @@ type table map[Proc]procedure
 func procedures() table {
 	all := table{}
 	for _, part := range []table{connectProcs(), domainProcs(), powerProcs(), addressProcs(), networkProcs(), eventProcs()} {
-		for p, e := range part {
-			all[p] = e
-		}
+		maps.Copy(all, part)
 	}
 	return all
 }
@@ -137,23 +137,22 @@ func (k *call) fault(args []byte) *installed {
 // about returns the name of the domain that a call is about, or "". Calls about
 // a domain have it first among their arguments, or look it up.
 func (h *Host) about(p Proc, args []byte) string {
-	switch p { //nolint:exhaustive // the two look-ups; all others are alike
+	switch p {
 	case ProcDomainLookupByName:
 		var a libvirt.DomainLookupByNameArgs
 		if _, err := unmarshal(args, &a); err == nil {
 			return a.Name
 		}
-		return ""
 	case ProcDomainLookupByUUID:
 		var a libvirt.DomainLookupByUUIDArgs
 		if _, err := unmarshal(args, &a); err == nil && h.byUUID[a.UUID] != nil {
 			return h.byUUID[a.UUID].spec.Name
 		}
-		return ""
-	}
-	var d libvirt.Domain
-	if _, err := unmarshal(args, &d); err == nil && h.byUUID[d.UUID] != nil {
-		return h.byUUID[d.UUID].spec.Name
+	default:
+		var d libvirt.Domain
+		if _, err := unmarshal(args, &d); err == nil && h.byUUID[d.UUID] != nil {
+			return h.byUUID[d.UUID].spec.Name
+		}
 	}
 	return ""
 }
@@ -221,7 +220,7 @@ func (h *Host) noise(n int) []byte {
 	defer h.mu.Unlock()
 	b := make([]byte, n)
 	for i := range b {
-		b[i] = byte(h.rng.Uint32() >> 8) //nolint:gosec // one byte is wanted
+		b[i] = byte(h.rng.Uint32() >> 8)
 	}
 	return b
 }
@@ -229,7 +228,7 @@ func (h *Host) noise(n int) []byte {
 // errorFrame is the reply that carries an error.
 func errorFrame(reply header, e *Error) []byte {
 	reply.status = statusError
-	data, err := marshal(nil, e.wire())
+	data, err := marshal(e.wire())
 	if err != nil {
 		panic("simhost: an error that cannot be encoded: " + err.Error()) // its type is ours
 	}
@@ -237,7 +236,7 @@ func errorFrame(reply header, e *Error) []byte {
 }
 
 func asError(err error) *Error {
-	if e, ok := err.(*Error); ok { //nolint:errorlint // run returns it bare
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return &Error{Code: libvirt.ErrRPC, Domain: fromRPC, Message: "Unable to encode message payload"}

@@ -116,6 +116,7 @@ type Domain struct {
 
 // nic is a network card with what the guest made of it.
 type nic struct {
+	d       *Domain
 	spec    NIC
 	mac     string // lower case with colons, or the text given when it is no MAC
 	target  string // the host's side, vnetN, while active
@@ -141,7 +142,7 @@ func (h *Host) AddDomain(spec DomainSpec) *Domain {
 func (h *Host) Domain(name string) *Domain {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.byName(name)
+	return h.names[name]
 }
 
 // Domains returns all domains in the order in which they were added.

@@ -56,7 +56,7 @@ func (h *Host) emit(d *Domain, id libvirt.DomainEventID, proc Proc, message func
 			if reg.event != id || reg.dom != nil && *reg.dom != d.uuid {
 				continue
 			}
-			data, err := marshal(nil, message(callback))
+			data, err := marshal(message(callback))
 			if err != nil {
 				panic("simhost: an event that cannot be encoded: " + err.Error()) // its type is the library's
 			}

@@ -25,7 +25,7 @@ func rawCall(t *testing.T, h *Host, p Proc) (got []byte, end error) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }() // the daemon may have closed it
-	open, err := marshal(nil, libvirt.ConnectOpenArgs{})
+	open, err := marshal(libvirt.ConnectOpenArgs{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func rawCall(t *testing.T, h *Host, p Proc) (got []byte, end error) {
 // Every kind of fault, as the bytes that it leaves on the wire.
 func TestFaultsOnTheWire(t *testing.T) {
 	good := func(name string) []byte {
-		data, err := marshal(nil, name)
+		data, err := marshal(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 		{"short", Fault{Kind: FaultShort}, func(b []byte) bool { return binary.BigEndian.Uint32(b) == 12 }, false},
 		{"huge", Fault{Kind: FaultHuge}, func(b []byte) bool { return binary.BigEndian.Uint32(b) == 0xfffffff0 }, false},
 		{"error", Fault{Kind: FaultError, Error: Error{Code: 38, Domain: 7, Level: 1, Message: "no"}}, func(b []byte) bool {
-			want, err := marshal(nil, []uint32{38, 7, 1, 2, 0x6e6f0000, 1, 0, 0, 0, 0, 0, 0, 0})
+			want, err := marshal([]uint32{38, 7, 1, 2, 0x6e6f0000, 1, 0, 0, 0, 0, 0, 0, 0})
 			return err == nil && bytes.Equal(b[headerLen:], want[4:]) && b[headerLen-1] == statusError
 		}, false},
 	} {

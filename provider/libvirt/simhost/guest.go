@@ -187,7 +187,7 @@ func (d *Domain) SetAddress(addrs ...netip.Prefix) {
 		return
 	}
 	n := d.nics[0]
-	n.addrs = slices.Clone(addrs)
+	d.h.setAddrs(n, addrs)
 	if d.netRunning() {
 		d.guest.netUp(d)
 	}

@@ -3,8 +3,10 @@ package simhost
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"sync"
 	"syscall"
 	"time"
@@ -65,6 +67,8 @@ type Host struct {
 	listeners map[*unixListener]struct{}
 	domains   []*Domain
 	byUUID    map[[16]byte]*Domain
+	names     map[string]*Domain
+	holders   map[netip.Addr][]*nic // whose guests have the address, up or not
 	nextID    int32
 	vnet      int
 	macs      uint32 // how many were generated
@@ -112,6 +116,8 @@ func New(opts Options) *Host {
 		frozen:    newGate(),
 		listeners: map[*unixListener]struct{}{},
 		byUUID:    map[[16]byte]*Domain{},
+		names:     map[string]*Domain{},
+		holders:   map[netip.Addr][]*nic{},
 		calls:     map[Proc]int{},
 	}
 	if h.origin == nil {
@@ -233,11 +239,7 @@ func (h *Host) DropEvents(drop bool) {
 func (h *Host) Calls() map[Proc]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := make(map[Proc]int, len(h.calls))
-	for p, n := range h.calls {
-		out[p] = n
-	}
-	return out
+	return maps.Clone(h.calls)
 }
 
 // ResetCalls sets all counts of Calls, Dials and Pings to zero.

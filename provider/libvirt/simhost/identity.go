@@ -23,7 +23,7 @@ func derivedUUID(words ...string) [16]byte {
 // numberedMAC is the n-th MAC of an owner, in the range that QEMU uses.
 func numberedMAC(owner [16]byte, n uint32) string {
 	n += uint32(owner[0]) << 16
-	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", byte(n>>16), byte(n>>8), byte(n)) //nolint:gosec // its three bytes
+	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", byte(n>>16), byte(n>>8), byte(n))
 }
 
 // canonicalMAC spells a MAC as guests and daemons do; what is none stays as it is.

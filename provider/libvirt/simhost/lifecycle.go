@@ -16,7 +16,7 @@ func (h *Host) newDomain(spec DomainSpec) *Domain {
 	if spec.UUID == ([16]byte{}) {
 		spec.UUID = derivedUUID("domain", h.opts.Name, spec.Name)
 	}
-	if h.byName(spec.Name) != nil || h.byUUID[spec.UUID] != nil {
+	if h.names[spec.Name] != nil || h.byUUID[spec.UUID] != nil {
 		panic("simhost: two domains with the name or UUID of " + spec.Name)
 	}
 	if spec.NICs == nil {
@@ -44,14 +44,14 @@ func (h *Host) newDomain(spec DomainSpec) *Domain {
 		d.exit = h.origin.newExit()
 	}
 	for _, n := range spec.NICs {
-		d.nics = append(d.nics, h.newNIC(n))
+		d.nics = append(d.nics, h.newNIC(d, n))
 	}
 	h.domains = append(h.domains, d)
-	h.byUUID[d.uuid] = d
+	h.byUUID[d.uuid], h.names[spec.Name] = d, d
 	return d
 }
 
-func (h *Host) newNIC(spec NIC) *nic {
+func (h *Host) newNIC(d *Domain, spec NIC) *nic {
 	if spec.Network == "" && spec.Bridge == "" {
 		spec.Network = "default"
 	}
@@ -59,13 +59,31 @@ func (h *Host) newNIC(spec NIC) *nic {
 		h.macs++
 		spec.MAC = numberedMAC(h.opts.UUID, h.macs)
 	}
-	n := &nic{spec: spec, mac: canonicalMAC(spec.MAC), addrs: slices.Clone(spec.Addresses)}
-	if net := h.network(spec.Network); net != nil && len(n.addrs) == 0 && !net.spec.NoDHCP {
+	n := &nic{d: d, spec: spec, mac: canonicalMAC(spec.MAC)}
+	addrs := spec.Addresses
+	if net := h.network(spec.Network); net != nil && len(addrs) == 0 && !net.spec.NoDHCP {
 		if p, ok := net.allocate(); ok {
-			n.addrs = []netip.Prefix{p}
+			addrs = []netip.Prefix{p}
 		}
 	}
+	h.setAddrs(n, addrs)
 	return n
+}
+
+// setAddrs gives a card other addresses, and keeps the index of holders.
+func (h *Host) setAddrs(n *nic, addrs []netip.Prefix) {
+	for _, p := range n.addrs {
+		rest := slices.DeleteFunc(h.holders[p.Addr()], func(o *nic) bool { return o == n })
+		if len(rest) == 0 {
+			delete(h.holders, p.Addr())
+		} else {
+			h.holders[p.Addr()] = rest
+		}
+	}
+	n.addrs = slices.Clone(addrs)
+	for _, p := range n.addrs {
+		h.holders[p.Addr()] = append(h.holders[p.Addr()], n)
+	}
 }
 
 // Start boots the domain: it gets a new ID and its guest goes through its
@@ -205,12 +223,14 @@ func (d *Domain) pause(reason libvirt.DomainPausedReason) {
 		return
 	}
 	d.state, d.reason = libvirt.DomainPaused, int32(reason)
-	detail := libvirt.DomainEventSuspendedPaused
-	switch reason { //nolint:exhaustive // the event knows only these two of the reasons
+	var detail libvirt.DomainEventSuspendedDetailType
+	switch reason {
 	case libvirt.DomainPausedIoerror:
 		detail = libvirt.DomainEventSuspendedIoerror
 	case libvirt.DomainPausedWatchdog:
 		detail = libvirt.DomainEventSuspendedWatchdog
+	default:
+		detail = libvirt.DomainEventSuspendedPaused
 	}
 	d.h.emitLifecycle(d, libvirt.DomainEventSuspended, int32(detail))
 	d.notify()
@@ -277,6 +297,10 @@ func (d *Domain) undefine() {
 func (d *Domain) remove() {
 	d.gone = true
 	delete(d.h.byUUID, d.uuid)
+	delete(d.h.names, d.spec.Name)
+	for _, n := range d.nics {
+		d.h.setAddrs(n, nil)
+	}
 	d.h.domains = slices.DeleteFunc(d.h.domains, func(o *Domain) bool { return o == d })
 	d.notify()
 }
@@ -286,11 +310,13 @@ func (d *Domain) remove() {
 func (d *Domain) Rename(name string) {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
-	if name == "" || d.h.byName(name) != nil {
+	if name == "" || d.h.names[name] != nil {
 		panic("simhost: no name, or one that is taken: " + name)
 	}
 	d.h.emitLifecycle(d, libvirt.DomainEventUndefined, int32(libvirt.DomainEventUndefinedRenamed))
+	delete(d.h.names, d.spec.Name)
 	d.spec.Name = name
+	d.h.names[name] = d
 	d.h.emitLifecycle(d, libvirt.DomainEventDefined, int32(libvirt.DomainEventDefinedRenamed))
 }
 
@@ -318,17 +344,6 @@ func (d *Domain) change() <-chan struct{} {
 		d.changed = make(chan struct{})
 	}
 	return d.changed
-}
-
-// byName returns the domain of that name or nil. A list is short enough to walk
-// for what is asked once per domain; reads by UUID have a map.
-func (h *Host) byName(name string) *Domain {
-	for _, d := range h.domains {
-		if d.spec.Name == name {
-			return d
-		}
-	}
-	return nil
 }
 
 func notRunning() *Error {

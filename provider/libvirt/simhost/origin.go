@@ -68,7 +68,7 @@ func (o *Origin) newExit() netip.Addr {
 	defer o.mu.Unlock()
 	o.exits++
 	n := o.exits
-	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16)&1, byte(n >> 8), byte(n)}) //nolint:gosec // its bytes
+	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16)&1, byte(n >> 8), byte(n)})
 }
 
 // SetMode changes how the origin behaves from now on.

@@ -1,6 +1,7 @@
 package simhost
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -183,7 +184,7 @@ type pipeConn struct {
 var _ net.Conn = (*pipeConn)(nil)
 
 func (c *pipeConn) wrap(op string, err error) error {
-	if err == nil || err == io.EOF { //nolint:errorlint // readers compare io.EOF by identity, so it is passed bare
+	if err == nil || errors.Is(err, io.EOF) { // readers compare io.EOF by identity
 		return err
 	}
 	return &net.OpError{Op: op, Net: c.network, Source: c.local, Addr: c.remote, Err: err}

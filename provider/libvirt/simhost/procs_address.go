@@ -30,7 +30,7 @@ func interfaceAddresses(c *call, a *libvirt.DomainInterfaceAddressesArgs) (libvi
 	if e != nil {
 		return r, e
 	}
-	switch libvirt.DomainInterfaceAddressesSource(a.Source) { //nolint:gosec // compared only
+	switch libvirt.DomainInterfaceAddressesSource(a.Source) {
 	case libvirt.DomainInterfaceAddressesSrcLease:
 		r.Ifaces, e = d.fromLeases()
 	case libvirt.DomainInterfaceAddressesSrcAgent:
@@ -126,7 +126,7 @@ const (
 )
 
 func wireAddr(p netip.Prefix) libvirt.DomainIPAddr {
-	w := libvirt.DomainIPAddr{Addr: p.Addr().String(), Prefix: uint32(max(p.Bits(), 0)), Type: ipv4} //nolint:gosec // not negative
+	w := libvirt.DomainIPAddr{Addr: p.Addr().String(), Prefix: uint32(max(p.Bits(), 0)), Type: ipv4}
 	if !p.Addr().Is4() {
 		w.Type = ipv6
 	}

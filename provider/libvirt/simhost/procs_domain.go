@@ -48,14 +48,16 @@ func (d *Domain) matches(flags libvirt.ConnectListAllDomainsFlags) bool {
 		}
 		return no
 	}
-	state := libvirt.ConnectListDomainsOther
-	switch d.state { //nolint:exhaustive // the flags know three states and "other"
+	var state libvirt.ConnectListAllDomainsFlags
+	switch d.state {
 	case libvirt.DomainRunning:
 		state = libvirt.ConnectListDomainsRunning
 	case libvirt.DomainPaused:
 		state = libvirt.ConnectListDomainsPaused
 	case libvirt.DomainShutoff:
 		state = libvirt.ConnectListDomainsShutoff
+	default:
+		state = libvirt.ConnectListDomainsOther
 	}
 	const (
 		states    = libvirt.ConnectListDomainsRunning | libvirt.ConnectListDomainsPaused | libvirt.ConnectListDomainsShutoff | libvirt.ConnectListDomainsOther
@@ -92,10 +94,10 @@ func listAllDomains(c *call, a *libvirt.ConnectListAllDomainsArgs) (libvirt.Conn
 // daemon does for what its hypervisor lacks, unless told to enforce.
 func getAllDomainStats(c *call, a *libvirt.ConnectGetAllDomainStatsArgs) (libvirt.ConnectGetAllDomainStatsRet, *Error) {
 	flags := libvirt.ConnectGetAllDomainStatsFlags(a.Flags)
-	stats := libvirt.DomainStatsTypes(a.Stats) //nolint:gosec // flag bits
+	stats := libvirt.DomainStatsTypes(a.Stats)
 	if flags&libvirt.ConnectGetAllDomainsStatsEnforceStats != 0 && stats&^libvirt.DomainStatsState != 0 {
 		return libvirt.ConnectGetAllDomainStatsRet{}, fail(libvirt.ErrArgumentUnsupported,
-			"argument unsupported: Stats types bits 0x%x are not supported by this daemon", uint32(stats&^libvirt.DomainStatsState)) //nolint:gosec // flag bits
+			"argument unsupported: Stats types bits 0x%x are not supported by this daemon", uint32(stats&^libvirt.DomainStatsState))
 	}
 	withState := stats == 0 || stats&libvirt.DomainStatsState != 0
 	c.h.mu.Lock()
@@ -112,7 +114,7 @@ func getAllDomainStats(c *call, a *libvirt.ConnectGetAllDomainStatsArgs) (libvir
 	r := libvirt.ConnectGetAllDomainStatsRet{RetStats: make([]libvirt.DomainStatsRecord, 0, len(list))}
 	const filter = 0xff
 	for _, d := range list {
-		if f := libvirt.ConnectListAllDomainsFlags(flags & filter); f != 0 && !d.matches(f) { //nolint:gosec // eight bits
+		if f := libvirt.ConnectListAllDomainsFlags(flags & filter); f != 0 && !d.matches(f) {
 			continue
 		}
 		rec := libvirt.DomainStatsRecord{Dom: d.ref()}
@@ -130,7 +132,7 @@ func getAllDomainStats(c *call, a *libvirt.ConnectGetAllDomainStatsArgs) (libvir
 func lookupByName(c *call, a *libvirt.DomainLookupByNameArgs) (libvirt.DomainLookupByNameRet, *Error) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	d := c.h.byName(a.Name)
+	d := c.h.names[a.Name]
 	if d == nil {
 		return libvirt.DomainLookupByNameRet{}, fail(libvirt.ErrNoDomain, "Domain not found: no domain with matching name '%s'", a.Name)
 	}
@@ -167,7 +169,7 @@ func getState(c *call, a *libvirt.DomainGetStateArgs) (libvirt.DomainGetStateRet
 func getInfo(c *call, a *libvirt.DomainGetInfoArgs) (libvirt.DomainGetInfoRet, *Error) {
 	return onDomain(c, a.Dom, func(d *Domain) (libvirt.DomainGetInfoRet, *Error) {
 		return libvirt.DomainGetInfoRet{
-			State: uint8(d.state), MaxMem: d.spec.MemoryMiB << 10, Memory: d.spec.MemoryMiB << 10, //nolint:gosec // eight states
+			State: uint8(d.state), MaxMem: d.spec.MemoryMiB << 10, Memory: d.spec.MemoryMiB << 10,
 			NrVirtCPU: d.spec.VCPUs, CPUTime: d.cpuTime(),
 		}, nil
 	})

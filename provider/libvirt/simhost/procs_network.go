@@ -102,7 +102,7 @@ func dhcpLeases(c *call, a *libvirt.NetworkGetDhcpLeasesArgs) (libvirt.NetworkGe
 			mac = a.Mac[0]
 		}
 		ls := n.current(mac, time.Now())
-		r := libvirt.NetworkGetDhcpLeasesRet{Ret: uint32(len(ls))} //nolint:gosec // memory bounds it
+		r := libvirt.NetworkGetDhcpLeasesRet{Ret: uint32(len(ls))}
 		if a.NeedResults == 0 {
 			return r, nil
 		}

@@ -73,16 +73,7 @@ func (h *Host) DialProxy(ctx context.Context, network, address string) (net.Conn
 func (h *Host) HasAddress(a netip.Addr) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, d := range h.domains {
-		for _, n := range d.nics {
-			for _, p := range n.addrs {
-				if p.Addr() == a {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return len(h.holders[a]) > 0
 }
 
 // reachability is what a dial meets.
@@ -98,26 +89,16 @@ const (
 func (h *Host) reach(target netip.AddrPort) (*Domain, reachability) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var owner *Domain
-	var claimed uint64
-	for _, d := range h.domains {
-		if !d.netRunning() {
-			continue
-		}
-		for _, n := range d.nics {
-			for _, p := range n.addrs {
-				if p.Addr() == target.Addr() && (owner == nil || n.claimed > claimed) {
-					owner, claimed = d, n.claimed
-				}
-			}
+	var owner *nic
+	for _, n := range h.holders[target.Addr()] {
+		if n.d.netRunning() && (owner == nil || n.claimed > owner.claimed) {
+			owner = n
 		}
 	}
-	switch {
-	case h.closed || owner == nil:
+	if h.closed || owner == nil {
 		return nil, reachNobody
-	default:
-		return owner, owner.listens(int(target.Port()))
 	}
+	return owner.d, owner.d.listens(int(target.Port()))
 }
 
 // listens says what a dial to a port of a guest with an address meets.

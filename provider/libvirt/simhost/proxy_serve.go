@@ -82,7 +82,7 @@ func (s *session) serve() {
 		req, err := http.ReadRequest(s.r)
 		if err != nil {
 			if !isEnd(err) {
-				s.say(http.StatusBadRequest, nil, "not a request\n")
+				_ = s.say(http.StatusBadRequest, nil, "not a request\n") // it ends in any case
 			}
 			return
 		}
@@ -125,25 +125,27 @@ func (s *session) ready(silent bool) (Proxy, error) {
 // idle waits for a change, and ends early when the client goes or the host does.
 // The client's going is seen by a read ahead, which a deadline takes back.
 func (s *session) idle(changed <-chan struct{}) error {
-	peeked := make(chan error, 1)
+	end := s.d.h.ctx.Done()
+	peeked := make(chan struct{})
+	var gone error
 	s.d.h.wg.Go(func() {
-		_, err := s.r.Peek(1)
-		peeked <- err
+		_, gone = s.r.Peek(1)
+		close(peeked)
 	})
 	var err error
 	select {
 	case <-changed:
-	case <-s.d.h.ctx.Done():
+	case <-end:
 		err = errEnd
-	case err = <-peeked:
-		if err != nil {
-			return err
+	case <-peeked:
+		if gone != nil {
+			return gone
 		}
 		// There is data: the client's going will show when it is read.
 		select {
 		case <-changed:
 			return nil
-		case <-s.d.h.ctx.Done():
+		case <-end:
 			return errEnd
 		}
 	}

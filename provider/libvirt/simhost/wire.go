@@ -70,7 +70,7 @@ func readFrame(r io.Reader) (header, []byte, error) {
 func frame(h header, payload []byte) []byte {
 	b := make([]byte, 0, headerLen+len(payload))
 	for _, w := range []uint32{
-		uint32(headerLen + len(payload)), //nolint:gosec // far below 4 GiB
+		uint32(headerLen + len(payload)),
 		h.prog, h.vers, h.proc, h.typ, h.serial, h.status,
 	} {
 		b = be32(b, w)

@@ -69,23 +69,23 @@ func (d *decoder) count(size int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if uint64(n)*uint64(size) > uint64(d.left()) { //nolint:gosec // neither is negative
+	if uint64(n)*uint64(size) > uint64(d.left()) {
 		return 0, errShort
 	}
 	return int(n), nil
 }
 
 func (d *decoder) value(v reflect.Value) error {
-	switch v.Kind() { //nolint:exhaustive // the rest has no XDR form
+	switch v.Kind() {
 	case reflect.Int8, reflect.Int16, reflect.Int32:
 		n, err := d.u32()
 		if err != nil {
 			return err
 		}
-		if v.OverflowInt(int64(int32(n))) { //nolint:gosec // two's complement
-			return fmt.Errorf("xdr: %d does not fit a %s", int32(n), v.Kind()) //nolint:gosec // as above
+		if v.OverflowInt(int64(int32(n))) {
+			return fmt.Errorf("xdr: %d does not fit a %s", int32(n), v.Kind())
 		}
-		v.SetInt(int64(int32(n))) //nolint:gosec // as above
+		v.SetInt(int64(int32(n)))
 		return nil
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
 		n, err := d.u32()
@@ -123,14 +123,15 @@ func (d *decoder) value(v reflect.Value) error {
 		if v.Type() == reflect.TypeFor[libvirt.TypedParamValue]() {
 			return d.param(v)
 		}
-		for i := range v.NumField() {
-			if err := d.value(v.Field(i)); err != nil {
+		for _, field := range v.Fields() {
+			if err := d.value(field); err != nil {
 				return err
 			}
 		}
 		return nil
+	default:
+		return fmt.Errorf("xdr: a %s cannot be decoded", v.Kind())
 	}
-	return fmt.Errorf("xdr: a %s cannot be decoded", v.Kind())
 }
 
 func (d *decoder) wide(v reflect.Value) error {
@@ -138,9 +139,9 @@ func (d *decoder) wide(v reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	switch v.Kind() { //nolint:exhaustive // the caller passes these three
+	switch v.Kind() {
 	case reflect.Int64:
-		v.SetInt(int64(n)) //nolint:gosec // two's complement
+		v.SetInt(int64(n))
 	case reflect.Uint64:
 		v.SetUint(n)
 	default:

@@ -16,19 +16,19 @@ import (
 // count (the library's Opt types, whose count is 0 or 1, included); pointers as
 // optional data; typed parameters as the union they are.
 
-// marshal appends the XDR form of v to buf.
-func marshal(buf []byte, v any) ([]byte, error) {
-	return encodeValue(buf, reflect.ValueOf(v))
+// marshal returns the XDR form of v.
+func marshal(v any) ([]byte, error) {
+	return encodeValue(nil, reflect.ValueOf(v))
 }
 
 func encodeValue(buf []byte, v reflect.Value) ([]byte, error) {
-	switch v.Kind() { //nolint:exhaustive // the rest has no XDR form
+	switch v.Kind() {
 	case reflect.Int8, reflect.Int16, reflect.Int32:
-		return be32(buf, uint32(int32(v.Int()))), nil //nolint:gosec // the kinds bound it
+		return be32(buf, uint32(int32(v.Int()))), nil
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
-		return be32(buf, uint32(v.Uint())), nil //nolint:gosec // the kinds bound it
+		return be32(buf, uint32(v.Uint())), nil
 	case reflect.Int64:
-		return be64(buf, uint64(v.Int())), nil //nolint:gosec // two's complement is what XDR wants
+		return be64(buf, uint64(v.Int())), nil
 	case reflect.Uint64:
 		return be64(buf, v.Uint()), nil
 	case reflect.Float64:
@@ -39,7 +39,7 @@ func encodeValue(buf []byte, v reflect.Value) ([]byte, error) {
 		}
 		return be32(buf, 0), nil
 	case reflect.String:
-		return encodeOpaque(be32(buf, uint32(v.Len())), v.String()), nil //nolint:gosec // memory bounds it
+		return encodeOpaque(be32(buf, uint32(v.Len())), v.String()), nil
 	case reflect.Slice:
 		return encodeSlice(buf, v)
 	case reflect.Array:
@@ -54,17 +54,18 @@ func encodeValue(buf []byte, v reflect.Value) ([]byte, error) {
 		return encodeValue(be32(buf, 1), v.Elem())
 	case reflect.Struct:
 		if v.Type() == reflect.TypeFor[libvirt.TypedParamValue]() {
-			return encodeParam(buf, v.Interface().(libvirt.TypedParamValue)) //nolint:errcheck,forcetypeassert // just looked
+			return encodeParam(buf, v.Interface().(libvirt.TypedParamValue))
 		}
 		return encodeFields(buf, v)
+	default:
+		return nil, fmt.Errorf("xdr: a %s cannot be encoded", v.Kind())
 	}
-	return nil, fmt.Errorf("xdr: a %s cannot be encoded", v.Kind())
 }
 
 func encodeFields(buf []byte, v reflect.Value) ([]byte, error) {
 	var err error
-	for i := range v.NumField() {
-		if buf, err = encodeValue(buf, v.Field(i)); err != nil {
+	for _, field := range v.Fields() {
+		if buf, err = encodeValue(buf, field); err != nil {
 			return nil, err
 		}
 	}
@@ -72,7 +73,7 @@ func encodeFields(buf []byte, v reflect.Value) ([]byte, error) {
 }
 
 func encodeSlice(buf []byte, v reflect.Value) ([]byte, error) {
-	buf = be32(buf, uint32(v.Len())) //nolint:gosec // memory bounds it
+	buf = be32(buf, uint32(v.Len()))
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		return encodeBytes(buf, v), nil
 	}

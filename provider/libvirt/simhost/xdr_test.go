@@ -53,7 +53,7 @@ func sample() every {
 
 func TestXDRRoundTrip(t *testing.T) {
 	want := sample()
-	data, err := marshal(nil, want)
+	data, err := marshal(want)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestXDRBytes(t *testing.T) {
 		{"optional text", libvirt.OptString{"a"}, []byte{0, 0, 0, 1, 0, 0, 0, 1, 'a', 0, 0, 0}},
 		{"no text", libvirt.OptString(nil), []byte{0, 0, 0, 0}},
 	} {
-		got, err := marshal(nil, c.v)
+		got, err := marshal(c.v)
 		if err != nil || !bytes.Equal(got, c.want) {
 			t.Errorf("%s: % x, %v; want % x", c.name, got, err, c.want)
 		}
@@ -107,13 +107,13 @@ func TestXDRErrors(t *testing.T) {
 		do   func() error
 		want string
 	}{
-		{"a map", func() error { _, err := marshal(nil, map[string]int{}); return err }, "xdr: a map cannot be encoded"},
+		{"a map", func() error { _, err := marshal(map[string]int{}); return err }, "xdr: a map cannot be encoded"},
 		{"a map inside", func() error {
-			_, err := marshal(nil, struct{ M []map[string]int }{make([]map[string]int, 1)})
+			_, err := marshal(struct{ M []map[string]int }{make([]map[string]int, 1)})
 			return err
 		}, "xdr: a map cannot be encoded"},
 		{"a wrong parameter", func() error {
-			_, err := marshal(nil, libvirt.TypedParamValue{D: 1, I: "text"})
+			_, err := marshal(libvirt.TypedParamValue{D: 1, I: "text"})
 			return err
 		}, "xdr: typed parameter of kind 1 with a string"},
 		{"into a map", func() error { var v map[string]int; _, err := unmarshal(nil, &v); return err }, "xdr: a map cannot be decoded"},
@@ -144,7 +144,7 @@ func TestXDRErrors(t *testing.T) {
 // FuzzXDR decodes anything into the struct of all forms: it must not panic, and
 // what it accepts must come out the same when it goes round once more.
 func FuzzXDR(f *testing.F) {
-	data, err := marshal(nil, sample())
+	data, err := marshal(sample())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -159,14 +159,14 @@ func FuzzXDR(f *testing.F) {
 		if err != nil {
 			return
 		}
-		out, err := marshal(nil, v)
+		out, err := marshal(v)
 		if err != nil {
 			t.Fatalf("encode what was decoded: %v", err)
 		}
 		if _, err := unmarshal(out, &again); err != nil {
 			t.Fatalf("decode what was encoded: %v", err)
 		}
-		back, err := marshal(nil, again)
+		back, err := marshal(again)
 		if err != nil || !bytes.Equal(out, back) {
 			t.Fatalf("not the same: %v\n% x\n% x", err, out, back)
 		}
@@ -176,7 +176,7 @@ func FuzzXDR(f *testing.F) {
 // FuzzCalls sends anything as the arguments of any procedure: every call is
 // answered or ends its connection, and nothing panics.
 func FuzzCalls(f *testing.F) {
-	domain, err := marshal(nil, struct {
+	domain, err := marshal(struct {
 		Dom   libvirt.Domain
 		Words [2]uint32
 	}{Dom: libvirt.Domain{Name: "d", UUID: derivedUUID("domain", "sim", "d")}})

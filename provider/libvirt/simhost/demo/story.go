@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"time"
 
@@ -94,7 +93,7 @@ func (f *Fleet) tell(ctx context.Context) {
 				t.Stop()
 				return
 			}
-			f.log.Info("demo story", slog.String("step", s.Title))
+			f.log.Info("demo story", "step", s.Title)
 			s.do(f)
 		}
 	}
@@ -115,14 +114,14 @@ func (f *Fleet) domain(i int) *simhost.Domain {
 // start starts a VM; that an operator was quicker does not matter.
 func (f *Fleet) start(i int) {
 	if err := f.domain(i).Start(); err != nil {
-		f.log.Debug("demo start", slog.Int("vm", i), slog.Any("error", err))
+		f.log.Debug("demo start", "vm", i, "error", err)
 	}
 }
 
 // reset pulls a VM's plug and starts it again.
 func (f *Fleet) reset(i int) {
 	if err := f.domain(i).Destroy(); err != nil {
-		f.log.Debug("demo destroy", slog.Int("vm", i), slog.Any("error", err))
+		f.log.Debug("demo destroy", "vm", i, "error", err)
 	}
 	f.start(i)
 }
@@ -130,7 +129,7 @@ func (f *Fleet) reset(i int) {
 // up brings a daemon back.
 func (f *Fleet) up(host string) {
 	if err := f.byName[host].Start(); err != nil {
-		f.log.Error("demo daemon", slog.String("host", host), slog.Any("error", err))
+		f.log.Error("demo daemon", "host", host, "error", err)
 	}
 }
 
