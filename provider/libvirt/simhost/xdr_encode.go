@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 
 	libvirt "github.com/digitalocean/go-libvirt"
 )
@@ -64,8 +65,9 @@ func encodeValue(buf []byte, v reflect.Value) ([]byte, error) {
 
 func encodeFields(buf []byte, v reflect.Value) ([]byte, error) {
 	var err error
-	for _, field := range v.Fields() {
-		if buf, err = encodeValue(buf, field); err != nil {
+	n := v.NumField() // not Fields, whose iterator describes each field anew
+	for i := range n {
+		if buf, err = encodeValue(buf, v.Field(i)); err != nil {
 			return nil, err
 		}
 	}
@@ -92,10 +94,9 @@ func encodeElems(buf []byte, v reflect.Value) ([]byte, error) {
 
 func encodeBytes(buf []byte, v reflect.Value) []byte {
 	n := v.Len()
-	for i := range n {
-		buf = append(buf, byte(v.Index(i).Uint()))
-	}
-	return pad(buf, n)
+	buf = slices.Grow(buf, n+3)
+	reflect.Copy(reflect.ValueOf(buf[len(buf):len(buf)+n]), v)
+	return pad(buf[:len(buf)+n], n)
 }
 
 func encodeOpaque(buf []byte, s string) []byte { return pad(append(buf, s...), len(s)) }
