@@ -57,7 +57,8 @@ func (c call) text() string {
 // its slot, and its domain's lock, until the daemon answers or the generation
 // dies. Errors: the context's own; provider.ErrNotAsked when no slot came free
 // within the link's slot wait or the domain has such a call under way;
-// provider.ErrLinkDown; else a *provider.CodedError from the host.
+// provider.ErrLinkDown; else a *provider.CodedError from the host. The caller
+// names the call in them.
 func do[T any](ctx context.Context, l *Link, c call, fn func(*golibvirt.Libvirt) (T, error)) (T, uint64, error) {
 	var zero T
 	s, err := l.session(ctx)
@@ -65,10 +66,7 @@ func do[T any](ctx context.Context, l *Link, c call, fn func(*golibvirt.Libvirt)
 		return zero, 0, err
 	}
 	v, err := onSession(ctx, l, s, c, fn)
-	if err != nil {
-		return zero, s.gen, fmt.Errorf("%s: %w", c.text(), err)
-	}
-	return v, s.gen, nil
+	return v, s.gen, err
 }
 
 func onSession[T any](ctx context.Context, l *Link, s *session, c call, fn func(*golibvirt.Libvirt) (T, error)) (T, error) {

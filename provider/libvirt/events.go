@@ -12,7 +12,7 @@ import (
 // onUp begins the events of a new generation: subscribe first, then say "link
 // up", on which the controller lists. In the other order a change between the
 // two would be seen by neither.
-func (h *Host) onUp(s *session) {
+func (h *Host) onUp(l *Link, s *session) {
 	h.mu.Lock()
 	h.uuid = "" // until this generation has told it
 	h.mu.Unlock()
@@ -21,15 +21,15 @@ func (h *Host) onUp(s *session) {
 		ctx, cancel := context.WithTimeout(s.ctx, readLimit)
 		defer cancel()
 		var wg sync.WaitGroup
-		wg.Go(func() { h.readUUID(ctx, s) })
-		h.subscribe(ctx, s, golibvirt.DomainEventIDLifecycle, func(ev any) (string, string) {
+		wg.Go(func() { h.readUUID(ctx, l, s) })
+		h.subscribe(ctx, l, s, golibvirt.DomainEventIDLifecycle, func(ev any) (string, string) {
 			m, ok := ev.(*golibvirt.DomainEventCallbackLifecycleMsg)
 			if !ok {
 				return "", ""
 			}
 			return m.Msg.Dom.Name, lifecycleWord(golibvirt.DomainEventType(m.Msg.Event))
 		})
-		h.subscribe(ctx, s, golibvirt.DomainEventIDAgentLifecycle, func(ev any) (string, string) {
+		h.subscribe(ctx, l, s, golibvirt.DomainEventIDAgentLifecycle, func(ev any) (string, string) {
 			m, ok := ev.(*golibvirt.DomainEventCallbackAgentLifecycleMsg)
 			if !ok {
 				return "", ""
@@ -50,8 +50,8 @@ func (h *Host) onUp(s *session) {
 const agentConnected = 1
 
 // readUUID pins which host this generation speaks to.
-func (h *Host) readUUID(ctx context.Context, s *session) {
-	text, err := onSession(ctx, h.link, s, call{Class: ClassRead, What: "read capabilities"},
+func (h *Host) readUUID(ctx context.Context, l *Link, s *session) {
+	text, err := onSession(ctx, l, s, call{Class: ClassRead, What: "read capabilities"},
 		func(v *golibvirt.Libvirt) (string, error) { return v.ConnectGetCapabilities() })
 	if err != nil {
 		return // unknown is a value too: nothing is concluded from it
@@ -67,8 +67,8 @@ func (h *Host) readUUID(ctx context.Context, s *session) {
 
 // subscribe registers for one kind of event. Where that fails, the regular look
 // at the host finds the same changes later.
-func (h *Host) subscribe(ctx context.Context, s *session, id golibvirt.DomainEventID, read func(any) (domain, what string)) {
-	ch, err := onSession(ctx, h.link, s, call{Class: ClassRead, What: "subscribe to events"},
+func (h *Host) subscribe(ctx context.Context, l *Link, s *session, id golibvirt.DomainEventID, read func(any) (domain, what string)) {
+	ch, err := onSession(ctx, l, s, call{Class: ClassRead, What: "subscribe to events"},
 		func(v *golibvirt.Libvirt) (<-chan any, error) { return v.SubscribeEvents(s.ctx, id, nil) })
 	if err != nil {
 		return

@@ -134,7 +134,7 @@ func (h *Host) info(ctx context.Context, in model.Instance, dom golibvirt.Domain
 	text, _, err := do(ctx, h.link, call{Class: ClassRead, What: "read xml", Domain: in.Name},
 		func(v *golibvirt.Libvirt) (string, error) { return v.DomainGetXMLDesc(dom, 0) })
 	if err != nil {
-		return domainInfo{}, err
+		return domainInfo{}, fmt.Errorf("read xml: %w", err)
 	}
 	i, err := parseDomain(text)
 	if err != nil {

@@ -40,7 +40,7 @@ type LinkOptions struct {
 	// OnChange is told of every change of state. It must not block.
 	OnChange func(model.LinkStatus)
 	// OnUp is called with each new generation before callers see it used.
-	onUp func(*session)
+	onUp func(*Link, *session)
 }
 
 func def[T comparable](v *T, d T) {
@@ -67,7 +67,7 @@ func (o *LinkOptions) defaults() {
 		o.OnChange = func(model.LinkStatus) {}
 	}
 	if o.onUp == nil {
-		o.onUp = func(*session) {}
+		o.onUp = func(*Link, *session) {}
 	}
 }
 
@@ -281,7 +281,7 @@ func (l *Link) install(s *session) {
 	}
 	l.tell(nil)
 	l.mu.Unlock()
-	l.opts.onUp(s)
+	l.opts.onUp(l, s)
 	l.opts.OnChange(l.Status())
 }
 

@@ -69,7 +69,7 @@ func (h *Host) look() (looked, error) {
 			return v.ConnectGetAllDomainStats(nil, statsState, 0)
 		})
 	if err != nil {
-		return looked{}, err
+		return looked{}, fmt.Errorf("list domains: %w", err)
 	}
 	lk := looked{gen: gen, at: at, by: make(map[string]int, len(recs))}
 	for _, r := range recs {

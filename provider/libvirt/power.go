@@ -98,7 +98,10 @@ func (h *Host) write(ctx context.Context, what string, dom golibvirt.Domain, fn 
 	defer h.listing.invalidate() // whatever it did, older looks are void
 	_, _, err := do(ctx, h.link, call{Class: ClassWrite, What: what, Domain: dom.Name},
 		func(v *golibvirt.Libvirt) (struct{}, error) { return struct{}{}, fn(v) })
-	return err
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }
 
 // code returns libvirt's code in err, or 0.
@@ -114,5 +117,5 @@ func (h *Host) writeErr(verb, domain string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return h.wrap(fmt.Errorf("%s domain %s: %w", verb, domain, err))
+	return h.wrap(fmt.Errorf("%s of domain %s: %w", verb, domain, err))
 }
