@@ -176,7 +176,7 @@ func failWords(o model.Outcome, old string) []string {
 		short = clean(o.Message)
 	}
 	code := strconv.Itoa(o.Code)
-	return []string{code + " " + short + old, code + " " + short, code + " " + firstWord(short), code}
+	return []string{code + " " + short + old, code + " " + short, code + " " + firstWord(short), "err " + code, code}
 }
 
 func firstWord(s string) string {
@@ -268,7 +268,7 @@ func (m *Model) rotationCell(p *model.ProxyView, w int) line {
 	h := p.Health
 	word, st := "out", stDim
 	if h.InRotation {
-		word, st = "in ", stReady
+		word, st = "in", stReady
 	} else if !p.Spec.EffectiveHost(p.IP).IsValid() && p.State != model.StateDrained {
 		word = "-"
 	}
@@ -286,6 +286,10 @@ func (m *Model) rotationCell(p *model.ProxyView, w int) line {
 		notes = []string{fmt.Sprintf("passes %d/%d", h.Passes, h.Rise), fmt.Sprintf("%d/%d", h.Passes, h.Rise)}
 	default:
 		return out
+	}
+	if w >= 13 {
+		word = pad(word, 3) // notes stand below each other where there is room
+		out[0].text = word
 	}
 	room := w - len(word) - 1
 	return append(out, seg{" " + firstFit(room, m.th.g.ell, notes...), stWarn})

@@ -13,26 +13,39 @@ import (
 
 // proxyDetail is the page of one proxy: all that is known of it, and from where.
 func (m *Model) proxyDetail(p *model.ProxyView, h *model.HostView, w int) []line {
-	b := &pageBuf{m: m, w: w}
-	m.detailState(b, p, h)
-	m.detailSources(b, p)
-	m.detailHealth(b, p)
+	lw, rw := m.columnsOf(w)
+	left := &pageBuf{m: m, w: lw}
+	m.detailState(left, p, h)
+	left.head("ADDRESS SOURCES")
+	left.matrix(p)
+	m.detailHealth(left, p)
+	right := &pageBuf{m: m, w: rw}
+	right.conditions(p.Conditions)
+	right.head("EVENTS")
+	right.events(p.Events, 100)
+	declared := right
+	if lw != rw {
+		declared = left
+	} else {
+		left.gap()
+	}
+	m.detailSpec(declared, p)
+	return m.beside(left.out, right.out, lw, rw)
+}
+
+func (b *pageBuf) conditions(conds []model.Condition) {
 	b.head("CONDITIONS")
-	for _, c := range p.Conditions {
+	for _, c := range conds {
 		st := stText
 		if c.Status == model.CondUnknown {
 			st = stWarn
 		}
-		b.wrapped(line{{"   " + pad(string(c.Type), 16) + pad(string(c.Status), 8), st}, {pad(age(m.at, c.Since), 5), stDim}},
+		b.wrapped(line{{"   " + pad(string(c.Type), 16) + pad(string(c.Status), 8), st}, {pad(age(b.m.at, c.Since), 5), stDim}},
 			line{{clean(c.Reason), st}, {"  " + clean(c.Message), stDim}})
 	}
-	if len(p.Conditions) == 0 {
+	if len(conds) == 0 {
 		b.add(text("   none yet", stDim))
 	}
-	b.head("EVENTS")
-	b.events(p.Events, 100)
-	m.detailSpec(b, p)
-	return b.out
 }
 
 func (m *Model) detailState(b *pageBuf, p *model.ProxyView, h *model.HostView) {
@@ -78,9 +91,9 @@ func (m *Model) detailState(b *pageBuf, p *model.ProxyView, h *model.HostView) {
 	}
 }
 
-// detailSources is the matrix of what each source last said.
-func (m *Model) detailSources(b *pageBuf, p *model.ProxyView) {
-	b.head("ADDRESS SOURCES")
+// matrix adds what each source last said.
+func (b *pageBuf) matrix(p *model.ProxyView) {
+	m := b.m
 	b.add(text("   "+pad("SOURCE", 9)+pad("SAID", 15)+pad("AGE", 5)+pad("TOOK", 7)+"ADDRESSES, OR WHY NOT", stDim))
 	for _, src := range model.Sources() {
 		o := p.Outcome(src)

@@ -243,6 +243,10 @@ func fleet() *model.Snapshot {
 	passes(p5, 44)
 	p5.Health.InRotation, p5.Health.Passes = false, 1
 	p5.Reason = "1 of 2 probes passed"
+	p4.Events = []model.Event{
+		{Seq: 2, At: ago(75 * time.Hour), Proxy: "p-04", Host: "beelink", From: "unproven", To: "ready", What: "2 probes in a row passed"},
+		{Seq: 7, At: ago(2 * time.Minute), Proxy: "p-04", Host: "beelink", From: "ready", To: "demoted", What: "3 probes in a row failed: 407 credentials",
+			Evidence: []string{"407 Proxy Authentication Required, 3 times in 8s", "witness: p-01 passed to the same target at 18:40:06", "control: http://probe.example/ok answers without a proxy"}}}
 	beelink.Proxies = []*model.ProxyView{p1, p2, p3, p4, p5}
 
 	kvm2 := &model.HostView{Name: "kvm2", URI: "qemu+tcp://10.0.0.5/system", Sources: model.Sources(), LastGood: ago(14 * time.Second), Domains: 4,

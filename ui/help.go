@@ -1,6 +1,10 @@
 package ui
 
-import "virdeck/model"
+import (
+	"strings"
+
+	"virdeck/model"
+)
 
 // helpPage lists the keys, generated from the actions that Update matches, and
 // the signs.
@@ -61,7 +65,11 @@ func (m *Model) helpGroup(title, group string) []line {
 		if a.in == inLog {
 			where = " (full log)"
 		}
-		out = append(out, line{{"   " + pad(k, 8), stKey}, {h.Desc + where, stText}})
+		what, more, _ := strings.Cut(h.Desc, ": ")
+		if more != "" {
+			more = "  " + more
+		}
+		out = append(out, line{{"   " + pad(k, 8), stKey}, {what, stText}, {more + where, stDim}})
 	}
 	return out
 }

@@ -80,7 +80,7 @@ func (m *Model) hostLine(i, w int, widths []int, gap int) line {
 		case hClock:
 			return clockCell(h)
 		}
-		return m.linkDetail(h)
+		return whole(m.linkParts(h), cw)
 	}
 	if h.External || (h.Link.State == model.LinkUp && h.Misconfig == "") {
 		if h.External {
@@ -128,7 +128,9 @@ func (m *Model) linkCell(h *model.HostView) line {
 // linkDetail is what there is to say beside the state: generation and round trip
 // of a link that is up, else when it is dialled again and the last error as it
 // came.
-func (m *Model) linkDetail(h *model.HostView) line {
+func (m *Model) linkDetail(h *model.HostView) line { return join("  ", m.linkParts(h)...) }
+
+func (m *Model) linkParts(h *model.HostView) []line {
 	l := h.Link
 	var parts []line
 	if op, ok := m.runningOp(h.Name, ""); ok {
@@ -137,7 +139,7 @@ func (m *Model) linkDetail(h *model.HostView) line {
 	if l.State == model.LinkUp {
 		switch {
 		case h.Misconfig != "":
-			return join("  ", append(parts, text(clean(h.Misconfig), stBad))...)
+			return append(parts, text(clean(h.Misconfig), stBad))
 		case l.Suspect:
 			parts = append(parts, text("silent: asking a second connection", stWarn))
 		}
@@ -152,7 +154,7 @@ func (m *Model) linkDetail(h *model.HostView) line {
 		if n := len(h.Undeclared); n > 0 {
 			parts = append(parts, text(count(n, "undeclared domain", "undeclared domains"), stDim))
 		}
-		return join("  ", parts...)
+		return parts
 	}
 	if l.Phase != "" {
 		parts = append(parts, text(clean(l.Phase), stWarn))
@@ -163,7 +165,7 @@ func (m *Model) linkDetail(h *model.HostView) line {
 	if l.LastError != "" {
 		parts = append(parts, text(clean(l.LastError), stBad))
 	}
-	return join("  ", parts...)
+	return parts
 }
 
 // summary is what the tables say of the proxies of a host, counted once per
@@ -192,6 +194,18 @@ func summarize(h *model.HostView) summary {
 		}
 	}
 	return s
+}
+
+// whole joins as many parts as fit into w cells unharmed, the first one always.
+func whole(parts []line, w int) line {
+	var out line
+	for i, p := range parts {
+		if i > 0 && out.width()+2+p.width() > w {
+			continue
+		}
+		out = join("  ", out, p)
+	}
+	return out
 }
 
 // hostCounts is the number of proxies by state, those that serve first.

@@ -52,15 +52,15 @@ func quiet(f func(*Model)) func(*Model, tea.KeyPressMsg) tea.Cmd {
 func newActions() []action {
 	k := func(keys ...string) []string { return keys }
 	return []action{
-		{bind(k("r"), "r", "reconcile: what is selected or marked"), groupAct, inMain | inText, inMain, quiet((*Model).reconcile)},
-		{bind(k("R"), "R", "reconcile host: all proxies of the host"), groupAct, inMain | inText, 0, quiet((*Model).reconcileHost)},
+		{bind(k("r"), "r", "reconcile: the selected or the marked"), groupAct, inMain | inText, inMain, quiet((*Model).reconcile)},
+		{bind(k("R"), "R", "reconcile host: all its proxies"), groupAct, inMain | inText, 0, quiet((*Model).reconcileHost)},
 		{bind(k("c"), "c", "reconnect: the host's link; asks when it is up"), groupAct, inMain | inText, inMain, quiet((*Model).reconnect)},
 		{bind(k("d"), "d", "drain: take out of the rotation"), groupAct, inMain | inText, inMain, quiet((*Model).drain)},
 		{bind(k("D"), "D", "undrain: put back"), groupAct, inMain | inText, 0, quiet((*Model).undrain)},
 		{bind(k("x"), "x", "restart: the VM; asks"), groupAct, inMain | inText, 0, quiet((*Model).restart)},
 		{bind(k("S"), "S", "start: the VM; asks"), groupAct, inMain | inText, 0, quiet((*Model).start)},
 		{bind(k("T"), "T", "stop: the VM; asks"), groupAct, inMain | inText, 0, quiet((*Model).stop)},
-		{bind(k("space"), "space", "mark: or unmark"), groupAct, inMain, 0, quiet((*Model).toggleMark)},
+		{bind(k("space"), "space", "mark: for r, d, x and the like"), groupAct, inMain, 0, quiet((*Model).toggleMark)},
 
 		{bind(k("enter"), "enter", "detail: of the proxy or host"), groupMove, inMain, inMain, quiet((*Model).enter)},
 		{bind(k("esc"), "esc", "back: one step; clears filter, marks"), groupMove, everywhere, inText | inLog, quiet((*Model).back)},
@@ -69,16 +69,16 @@ func newActions() []action {
 		{bind(k("pgup", "ctrl+b"), "pgup", "page up"), groupMove, everywhere, 0, quiet(func(m *Model) { m.movePage(-1) })},
 		{bind(k("pgdown", "ctrl+f"), "pgdn", "page down"), groupMove, everywhere, 0, quiet(func(m *Model) { m.movePage(1) })},
 		{bind(k("g", "home"), "g", "first"), groupMove, everywhere, 0, quiet(func(m *Model) { m.moveEnd(-1) })},
-		{bind(k("G", "end"), "G", "last: and follow the log"), groupMove, everywhere, inLog, quiet(func(m *Model) { m.moveEnd(1) })},
+		{bind(k("G", "end"), "G", "last: the log follows"), groupMove, everywhere, inLog, quiet(func(m *Model) { m.moveEnd(1) })},
 		{bind(k("tab"), "tab", "next pane"), groupMove, inMain, 0, quiet(func(m *Model) { m.cyclePane(1) })},
 		{bind(k("shift+tab"), "S-tab", "previous pane"), groupMove, inMain, 0, quiet(func(m *Model) { m.cyclePane(-1) })},
 		{bind(k("1", "2", "3", "4", "5", "6", "7", "8", "9"), "1..9", "host by number"), groupMove, inMain, 0,
 			func(m *Model, k tea.KeyPressMsg) tea.Cmd { m.hostByNumber(int(k.Code - '0')); return nil }},
 		{bind(k("0"), "0", "proxies of all hosts"), groupMove, inMain, 0, quiet((*Model).toggleAll)},
-		{bind(k("n"), "n", "next: that is not ready; next hit"), groupMove, everywhere, 0, quiet(func(m *Model) { m.next(1) })},
+		{bind(k("n"), "n", "next: that is not ready; in the log: hit"), groupMove, everywhere, 0, quiet(func(m *Model) { m.next(1) })},
 		{bind(k("N"), "N", "previous"), groupMove, everywhere, 0, quiet(func(m *Model) { m.next(-1) })},
 
-		{bind(k("/"), "/", "filter: or search the log"), groupLook, inMain | inLog, inMain | inLog, (*Model).openInput},
+		{bind(k("/"), "/", "filter: in the log: search"), groupLook, inMain | inLog, inMain | inLog, (*Model).openInput},
 		{bind(k("s"), "s", "sort: order of the rows"), groupLook, inMain, inMain, quiet((*Model).openSort)},
 		{bind(k("e"), "e", "explain: why it is in this state"), groupLook, inMain | inText, inMain | inText, quiet((*Model).explain)},
 		{bind(k("l"), "l", "log"), groupLook, inMain | inText, inMain, quiet((*Model).openLog)},

@@ -62,6 +62,7 @@ type Model struct {
 	sort      sortKey
 	reverse   bool
 	holdUntil time.Time // order of rows stands still until then
+	held      bool      // the rows are in an order that was held
 	nameW     int       // widest proxy name in scope
 	addrW     int       // widest address in scope
 
@@ -163,8 +164,7 @@ func (m *Model) poll() {
 			m.missed = changes(m.snap, s)
 		}
 	}
-	if !m.holdUntil.IsZero() && !m.orderHeld() {
-		m.holdUntil = time.Time{}
+	if m.held && !m.orderHeld() {
 		m.reindex()
 		m.dirty = true
 	}

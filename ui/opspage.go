@@ -10,6 +10,17 @@ import (
 // first, from every session.
 func (m *Model) opsPage(w int) []line {
 	b := &pageBuf{m: m, w: w}
+	h := m.snap.Health
+	b.head("WITNESSES")
+	b.kv("control", seg{h.Control.String(), stText}, seg{"  " + clean(h.ControlNote), stDim})
+	switch {
+	case h.Frozen:
+		b.kv("rotation", seg{"frozen since " + age(m.at, h.FrozenSince) + ": " + clean(h.FrozenWhy), stBad})
+	case h.BrakeOn:
+		b.kv("rotation", seg{"braked since " + age(m.at, h.BrakeSince) + ": " + clean(h.BrakeNote), stWarn})
+	default:
+		b.kv("rotation", seg{"moves freely", stText})
+	}
 	b.head("NOTICES")
 	if len(m.snap.Notices) == 0 {
 		b.add(text("   none", stDim))
@@ -25,8 +36,6 @@ func (m *Model) opsPage(w int) []line {
 		}
 		b.wrapped(line{{"   " + pad(age(m.at, n.Since), 5), stDim}}, text(clean(n.Text), st))
 	}
-	h := m.snap.Health
-	b.kv("control", seg{h.Control.String(), stText}, seg{"  " + clean(h.ControlNote), stDim})
 	b.head("OPERATIONS")
 	if len(m.snap.Ops) == 0 {
 		b.add(text("   nobody has asked for anything", stDim))

@@ -40,17 +40,8 @@ func (b *pageBuf) kv(k string, parts ...seg) {
 // wrapped adds a line after head, broken at spaces where it can be.
 func (b *pageBuf) wrapped(head, l line) {
 	room := max(b.w-head.width()-1, 10)
-	if len(l) == 1 {
-		for i, s := range wrapText(l[0].text, room) {
-			if i > 0 {
-				head = line{{spaces(head.width()), stText}}
-			}
-			b.add(append(head[:len(head):len(head)], seg{s, l[0].st}))
-		}
-		return
-	}
 	for {
-		first, rest := split(l, room)
+		first, rest := splitWords(l, room)
 		b.add(append(head[:len(head):len(head)], first...))
 		if rest.width() == 0 {
 			return
@@ -96,13 +87,14 @@ func (b *pageBuf) stateWord(s string) seg {
 	return seg{clean(s), stText}
 }
 
-// clock writes an instant: the time of day, with the date when it was not today.
+// clock writes an instant: the time of day, or the day of the month and
+// the minute when it was not today.
 func (b *pageBuf) clock(t time.Time) string {
 	t = t.In(b.m.now.Location())
 	if t.YearDay() == b.m.now.YearDay() && t.Year() == b.m.now.Year() {
 		return t.Format("15:04:05")
 	}
-	return t.Format("01-02 15:04")
+	return t.Format("02 15:04")
 }
 
 // publicURI is a connection URI without a password.

@@ -86,7 +86,7 @@ func (m *Model) reindexProxies(keep bool) {
 			}
 		}
 	}
-	if m.orderHeld() {
+	if m.held = m.orderHeld(); m.held {
 		holdOrderOf(rows, was)
 	} else {
 		sortRows(rows, m.sort, m.reverse)

@@ -133,7 +133,7 @@ func (c *canvas) overlay(box []line) {
 }
 
 // heights divides the lines between header and footer.
-type heights struct{ banners, hosts, table, log int }
+type heights struct{ banners, hosts, table, look, log int }
 
 // plan decides how high each pane is. The table gets what the largest host
 // needs, so that nothing moves when another host is selected; what is left
@@ -166,6 +166,10 @@ func (m *Model) plan() heights {
 		give := p.table - max(need, 5)
 		if give > 0 {
 			p.table -= give
+			if give >= lookMin {
+				p.look = min(give, lookMax)
+				give -= p.look
+			}
 			p.log += give
 		}
 	}
@@ -179,6 +183,9 @@ func (m *Model) drawMain(c *canvas) {
 	}
 	m.drawHosts(c, p.hosts)
 	m.drawTable(c, p.table)
+	if p.look > 0 {
+		m.drawLook(c, p.look)
+	}
 	if p.log > 0 {
 		m.drawLog(c, p.log)
 	}

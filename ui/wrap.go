@@ -30,6 +30,33 @@ func split(l line, w int) (first, rest line) {
 	return first, nil
 }
 
+// splitWords divides l after at most w cells, at a space if there is one in the
+// second half of them, and drops that space.
+func splitWords(l line, w int) (first, rest line) {
+	first, rest = split(l, w)
+	if len(rest) == 0 || strings.HasPrefix(rest[0].text, " ") {
+		return first, unspace(rest)
+	}
+	p := first.plain()
+	i := strings.LastIndexByte(p, ' ')
+	if i < 0 || cells(p[:i]) < w/2 {
+		return first, rest
+	}
+	first, rest = split(l, cells(p[:i+1]))
+	return first, unspace(rest)
+}
+
+func unspace(l line) line {
+	for len(l) > 0 {
+		l[0].text = strings.TrimLeft(l[0].text, " ")
+		if l[0].text != "" {
+			return l
+		}
+		l = l[1:]
+	}
+	return nil
+}
+
 // skip drops the first n cells of l.
 func skip(l line, n int) line {
 	if n <= 0 {
@@ -37,15 +64,6 @@ func skip(l line, n int) line {
 	}
 	_, rest := split(l, n)
 	return rest
-}
-
-// wrapText breaks a clean text into lines of at most w cells, at spaces where
-// there are some.
-func wrapText(s string, w int) []string {
-	if w <= 0 {
-		return nil
-	}
-	return strings.Split(ansi.Wrap(s, w, " "), "\n")
 }
 
 // highlight marks every occurrence of a lower-case text within a piece.
