@@ -77,3 +77,6 @@ func kinds(in model.Instance) [3]model.OutcomeKind {
 }
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+// ctx is long enough for every write.
+func (r *rig) ctx() context.Context { return context.Background() }

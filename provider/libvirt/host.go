@@ -75,6 +75,13 @@ func New(o Options) *Host {
 		h.opts.OnEvent = func(provider.Event) {}
 	}
 	o.Link.onUp = h.onUp
+	tell := o.Link.OnChange
+	o.Link.OnChange = func(st model.LinkStatus) {
+		h.listing.invalidate() // what another link saw does not answer for this one
+		if tell != nil {
+			tell(st)
+		}
+	}
 	h.link = NewLink(o.Link)
 	return h
 }

@@ -40,7 +40,7 @@ func (d *Domain) withAgent(ctx context.Context) ([]Interface, *Error) {
 		select {
 		case d.guest.job <- struct{}{}:
 		case <-wait.C:
-			return nil, fail(libvirt.ErrOperationTimeout, "Timed out during operation: cannot acquire state change lock "+
+			return nil, fail(fromQEMU, libvirt.ErrOperationTimeout, "cannot acquire state change lock "+
 				"(held by agent=remoteDispatchDomainInterfaceAddresses)")
 		case <-ctx.Done():
 			return nil, lost()
@@ -70,7 +70,7 @@ func (d *Domain) askAgent(ctx context.Context) ([]Interface, *Error) {
 		select {
 		case <-changed:
 		case <-limit:
-			e = fail(libvirt.ErrAgentUnresponsive, "Guest agent is not responding: Guest agent not available for now")
+			e = fail(fromQEMU, libvirt.ErrAgentUnresponsive, "Guest agent not available for now")
 		case <-ctx.Done():
 			e = lost()
 		}
@@ -79,8 +79,8 @@ func (d *Domain) askAgent(ctx context.Context) ([]Interface, *Error) {
 			return nil, e
 		}
 		if d.id != run || d.guest.agent == agentDown {
-			return nil, fail(libvirt.ErrAgentUnresponsive,
-				"Guest agent is not responding: Guest agent disappeared while executing command")
+			return nil, fail(fromQEMU, libvirt.ErrAgentUnresponsive,
+				"Guest agent disappeared while executing command")
 		}
 	}
 	d.guest.synced = true
@@ -93,9 +93,9 @@ func (d *Domain) agentUsable() *Error {
 	case d.state != libvirt.DomainRunning:
 		return notRunning()
 	case d.spec.NoAgentChannel:
-		return fail(libvirt.ErrArgumentUnsupported, "argument unsupported: QEMU guest agent is not configured")
+		return fail(fromQEMU, libvirt.ErrArgumentUnsupported, "QEMU guest agent is not configured")
 	case d.guest.agent == agentDown:
-		return fail(libvirt.ErrAgentUnresponsive, "Guest agent is not responding: QEMU guest agent is not connected")
+		return fail(fromQEMU, libvirt.ErrAgentUnresponsive, "QEMU guest agent is not connected")
 	}
 	return nil
 }
@@ -143,4 +143,4 @@ func linkLocal(mac string) []netip.Prefix {
 }
 
 // lost is the answer of a call whose daemon is ending; nobody reads it.
-func lost() *Error { return fail(libvirt.ErrInternalError, "internal error: daemon is ending") }
+func lost() *Error { return fail(fromQEMU, libvirt.ErrInternalError, "daemon is ending") }

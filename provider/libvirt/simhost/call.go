@@ -119,7 +119,7 @@ func (c *conn) lookup(h header) (Proc, procedure, *Error) {
 	case !c.opened && !entry.early:
 		return proc, entry, &Error{Code: libvirt.ErrInternalError, Domain: fromRemote, Message: "internal error: connection not open"}
 	case entry.write && host.opts.ReadOnly:
-		return proc, entry, fail(libvirt.ErrOperationDenied, "operation %s forbidden for read only access", proc)
+		return proc, entry, fail(fromQEMU, libvirt.ErrOperationDenied, "operation %s forbidden for read only access", proc)
 	}
 	return proc, entry, nil
 }

@@ -1,11 +1,8 @@
 package simhost
 
 import (
-	"fmt"
 	"slices"
 	"time"
-
-	libvirt "github.com/digitalocean/go-libvirt"
 )
 
 // FaultKind says what happens to a call that a [Fault] hits.
@@ -95,38 +92,4 @@ func (h *Host) fault(p Proc, domain string) *installed {
 		return f
 	}
 	return nil
-}
-
-// An Error is what the daemon answers to a call that fails. Domain and Level do
-// not reach users of the client library, but they are on the wire.
-type Error struct {
-	Code    libvirt.ErrorNumber
-	Domain  int32 // libvirt's error domain (VIR_FROM_*); 0 means QEMU's
-	Level   int32 // 0 means error (2)
-	Message string
-}
-
-// Error gives the message and the code.
-func (e *Error) Error() string {
-	return fmt.Sprintf("libvirt error %d: %s", e.Code, e.Message)
-}
-
-// The two messages, with code 1, with which old daemons on newer kernels fail
-// to read a short ARP table (see [Host.SetARPError]).
-const (
-	ARPWrongLength = "internal error: wrong nlmsg len"
-	ARPMalformed   = "internal error: malformed netlink response message"
-)
-
-// libvirt's error domains that are needed here.
-const (
-	fromRPC     = 7
-	fromQEMU    = 10
-	fromRemote  = 13
-	fromNetwork = 19
-)
-
-// fail makes an error of the QEMU driver.
-func fail(code libvirt.ErrorNumber, format string, args ...any) *Error {
-	return &Error{Code: code, Domain: fromQEMU, Message: fmt.Sprintf(format, args...)}
 }

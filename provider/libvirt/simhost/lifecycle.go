@@ -99,7 +99,7 @@ func (d *Domain) Start() error {
 
 func (d *Domain) start() *Error {
 	if d.active() {
-		return fail(libvirt.ErrOperationInvalid, "Requested operation is not valid: domain is already running")
+		return fail(fromQEMU, libvirt.ErrOperationInvalid, "domain is already running")
 	}
 	d.activate()
 	d.guest.bootStages(d, d.spec.Boot)
@@ -347,5 +347,5 @@ func (d *Domain) change() <-chan struct{} {
 }
 
 func notRunning() *Error {
-	return fail(libvirt.ErrOperationInvalid, "Requested operation is not valid: domain is not running")
+	return fail(fromQEMU, libvirt.ErrOperationInvalid, "domain is not running")
 }

@@ -19,7 +19,7 @@ func addressProcs() table {
 func interfaceAddresses(c *call, a *libvirt.DomainInterfaceAddressesArgs) (libvirt.DomainInterfaceAddressesRet, *Error) {
 	var r libvirt.DomainInterfaceAddressesRet
 	if a.Flags != 0 {
-		return r, fail(libvirt.ErrInvalidArg, "invalid argument: unsupported flags (0x%x) in function qemuDomainInterfaceAddresses", a.Flags)
+		return r, fail(fromQEMU, libvirt.ErrInvalidArg, "unsupported flags (0x%x) in function qemuDomainInterfaceAddresses", a.Flags)
 	}
 	d, e := onDomain(c, a.Dom, func(d *Domain) (*Domain, *Error) {
 		if !d.active() {
@@ -35,7 +35,7 @@ func interfaceAddresses(c *call, a *libvirt.DomainInterfaceAddressesArgs) (libvi
 		r.Ifaces, e = d.fromLeases()
 	case libvirt.DomainInterfaceAddressesSrcAgent:
 		if c.h.opts.ReadOnly {
-			return r, fail(libvirt.ErrOperationDenied, "operation forbidden: virDomainInterfaceAddresses")
+			return r, fail(fromQEMU, libvirt.ErrOperationDenied, "operation forbidden: virDomainInterfaceAddresses")
 		}
 		var list []Interface
 		if list, e = d.withAgent(c.ctx); e == nil {
@@ -44,7 +44,7 @@ func interfaceAddresses(c *call, a *libvirt.DomainInterfaceAddressesArgs) (libvi
 	case libvirt.DomainInterfaceAddressesSrcArp:
 		r.Ifaces, e = d.fromARP()
 	default:
-		e = fail(libvirt.ErrArgumentUnsupported, "argument unsupported: Unknown IP address data source %d", a.Source)
+		e = fail(fromQEMU, libvirt.ErrArgumentUnsupported, "Unknown IP address data source %d", a.Source)
 	}
 	return r, e
 }
@@ -83,7 +83,7 @@ func (d *Domain) fromARP() ([]libvirt.DomainInterface, *Error) {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
 	if m := d.h.arpError; m != "" {
-		return nil, fail(libvirt.ErrInternalError, "%s", m)
+		return nil, fail(fromQEMU, libvirt.ErrInternalError, "%s", m)
 	}
 	if !d.guest.net || d.guest.arpHidden {
 		return nil, nil
@@ -112,7 +112,7 @@ func setResponseTimeout(c *call, a *libvirt.DomainAgentSetResponseTimeoutArgs) (
 	return onDomain(c, a.Dom, func(d *Domain) (libvirt.DomainAgentSetResponseTimeoutRet, *Error) {
 		var r libvirt.DomainAgentSetResponseTimeoutRet
 		if a.Timeout < timeoutBlock {
-			return r, fail(libvirt.ErrInvalidArg, "invalid argument: guest agent timeout '%d' is less than the minimum '%d'", a.Timeout, timeoutBlock)
+			return r, fail(fromQEMU, libvirt.ErrInvalidArg, "guest agent timeout '%d' is less than the minimum '%d'", a.Timeout, timeoutBlock)
 		}
 		d.guest.timeout = a.Timeout
 		return r, nil

@@ -30,7 +30,7 @@ func onDomain[R any](c *call, ref libvirt.Domain, f func(d *Domain) (R, *Error))
 	d := c.h.byUUID[ref.UUID]
 	if d == nil {
 		var none R
-		return none, fail(libvirt.ErrNoDomain, "Domain not found: no domain with matching uuid '%s' (%s)", uuidText(ref.UUID), ref.Name)
+		return none, fail(fromQEMU, libvirt.ErrNoDomain, "no domain with matching uuid '%s' (%s)", uuidText(ref.UUID), ref.Name)
 	}
 	return f(d)
 }
@@ -96,8 +96,8 @@ func getAllDomainStats(c *call, a *libvirt.ConnectGetAllDomainStatsArgs) (libvir
 	flags := libvirt.ConnectGetAllDomainStatsFlags(a.Flags)
 	stats := libvirt.DomainStatsTypes(a.Stats)
 	if flags&libvirt.ConnectGetAllDomainsStatsEnforceStats != 0 && stats&^libvirt.DomainStatsState != 0 {
-		return libvirt.ConnectGetAllDomainStatsRet{}, fail(libvirt.ErrArgumentUnsupported,
-			"argument unsupported: Stats types bits 0x%x are not supported by this daemon", uint32(stats&^libvirt.DomainStatsState))
+		return libvirt.ConnectGetAllDomainStatsRet{}, fail(fromQEMU, libvirt.ErrArgumentUnsupported,
+			"Stats types bits 0x%x are not supported by this daemon", uint32(stats&^libvirt.DomainStatsState))
 	}
 	withState := stats == 0 || stats&libvirt.DomainStatsState != 0
 	c.h.mu.Lock()
@@ -134,7 +134,7 @@ func lookupByName(c *call, a *libvirt.DomainLookupByNameArgs) (libvirt.DomainLoo
 	defer c.h.mu.Unlock()
 	d := c.h.names[a.Name]
 	if d == nil {
-		return libvirt.DomainLookupByNameRet{}, fail(libvirt.ErrNoDomain, "Domain not found: no domain with matching name '%s'", a.Name)
+		return libvirt.DomainLookupByNameRet{}, fail(fromQEMU, libvirt.ErrNoDomain, "no domain with matching name '%s'", a.Name)
 	}
 	return libvirt.DomainLookupByNameRet{Dom: d.ref()}, nil
 }
@@ -144,7 +144,7 @@ func lookupByUUID(c *call, a *libvirt.DomainLookupByUUIDArgs) (libvirt.DomainLoo
 	defer c.h.mu.Unlock()
 	d := c.h.byUUID[a.UUID]
 	if d == nil {
-		return libvirt.DomainLookupByUUIDRet{}, fail(libvirt.ErrNoDomain, "Domain not found: no domain with matching uuid '%s'", uuidText(a.UUID))
+		return libvirt.DomainLookupByUUIDRet{}, fail(fromQEMU, libvirt.ErrNoDomain, "no domain with matching uuid '%s'", uuidText(a.UUID))
 	}
 	return libvirt.DomainLookupByUUIDRet{Dom: d.ref()}, nil
 }
@@ -157,7 +157,7 @@ func lookupByID(c *call, a *libvirt.DomainLookupByIDArgs) (libvirt.DomainLookupB
 			return libvirt.DomainLookupByIDRet{Dom: d.ref()}, nil
 		}
 	}
-	return libvirt.DomainLookupByIDRet{}, fail(libvirt.ErrNoDomain, "Domain not found: no domain with matching id %d", a.ID)
+	return libvirt.DomainLookupByIDRet{}, fail(fromQEMU, libvirt.ErrNoDomain, "no domain with matching id %d", a.ID)
 }
 
 func getState(c *call, a *libvirt.DomainGetStateArgs) (libvirt.DomainGetStateRet, *Error) {
@@ -204,8 +204,8 @@ func setAutostart(c *call, a *libvirt.DomainSetAutostartArgs) (void, *Error) {
 // getMetadata knows no metadata: code 80, "not ours".
 func getMetadata(c *call, a *libvirt.DomainGetMetadataArgs) (libvirt.DomainGetMetadataRet, *Error) {
 	return onDomain(c, a.Dom, func(*Domain) (libvirt.DomainGetMetadataRet, *Error) {
-		return libvirt.DomainGetMetadataRet{}, fail(libvirt.ErrNoDomainMetadata,
-			"metadata not found: Requested metadata element is not present")
+		return libvirt.DomainGetMetadataRet{}, fail(fromQEMU, libvirt.ErrNoDomainMetadata,
+			"Requested metadata element is not present")
 	})
 }
 

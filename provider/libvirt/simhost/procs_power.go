@@ -92,7 +92,7 @@ func domainResume(c *call, a *libvirt.DomainResumeArgs) (void, *Error) {
 		case !d.active():
 			return notRunning()
 		case d.state == libvirt.DomainRunning:
-			return fail(libvirt.ErrOperationInvalid, "Requested operation is not valid: domain is already running")
+			return fail(fromQEMU, libvirt.ErrOperationInvalid, "domain is already running")
 		}
 		d.resume()
 		return nil
@@ -109,7 +109,7 @@ func domainUndefineFlags(c *call, a *libvirt.DomainUndefineFlagsArgs) (void, *Er
 
 func undefineIfPersistent(d *Domain) *Error {
 	if !d.persistent {
-		return fail(libvirt.ErrOperationInvalid, "Requested operation is not valid: cannot undefine transient domain")
+		return fail(fromQEMU, libvirt.ErrOperationInvalid, "cannot undefine transient domain")
 	}
 	d.undefine()
 	return nil

@@ -77,26 +77,3 @@ func frame(h header, payload []byte) []byte {
 	}
 	return append(b, payload...)
 }
-
-// wireError is an error reply (remote_error): most of it is optional and unused.
-type wireError struct {
-	Code    int32
-	Domain  int32
-	Message *string
-	Level   int32
-	Dom     *struct{}
-	Str     [3]*string
-	Int     [2]int32
-	Net     *struct{}
-}
-
-func (e *Error) wire() wireError {
-	w := wireError{Code: int32(e.Code), Domain: e.Domain, Message: &e.Message, Level: e.Level}
-	if w.Domain == 0 {
-		w.Domain = fromQEMU
-	}
-	if w.Level == 0 {
-		w.Level = 2 // VIR_ERR_ERROR
-	}
-	return w
-}
