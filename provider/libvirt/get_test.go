@@ -300,7 +300,7 @@ func TestGet_setsTheAgentTimeoutOncePerIncarnation(t *testing.T) {
 		if err := errors.Join(d.Destroy(), d.Start()); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait() // its events make older looks void
+		time.Sleep(time.Second) // virtual; a look of the same instant would do for both
 		second, err := r.get(t, "p-01")
 		if err != nil || second.Incarnation == first.Incarnation || second.Incarnation == "" {
 			t.Errorf("incarnation %q after %q, %v; want another one", second.Incarnation, first.Incarnation, err)
