@@ -1,6 +1,9 @@
 package ui
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // seg is a piece of clean text in one style.
 type seg struct {
@@ -64,7 +67,7 @@ func (t *theme) fit(l line, w int) line {
 	}
 	out := t.trim(l, w)
 	if pad := w - out.width(); pad > 0 {
-		out = append(out[:len(out):len(out)], seg{spaces(pad), stText})
+		out = append(slices.Clip(out), seg{spaces(pad), stText})
 	}
 	return out
 }

@@ -63,23 +63,7 @@ func (l *list) goTo(at int) {
 	l.clamp()
 }
 
-// wish sets what the cursor should be on as soon as it is listed.
-func (l *list) wish(key string) {
-	l.want, l.sel = key, key
-	if at := slices.Index(l.keys, key); at >= 0 {
-		l.goTo(at)
-	}
-}
-
 func (l *list) move(d int) { l.goTo(l.at + d) }
-
-// scroll moves the window, and the cursor only as far as it must follow.
-func (l *list) scroll(d int) {
-	l.top = min(max(l.top+d, 0), max(len(l.keys)-l.height, 0))
-	if l.height > 0 {
-		l.goTo(min(max(l.at, l.top), l.top+l.height-1))
-	}
-}
 
 // visible returns the range of rows in the window.
 func (l *list) visible() (from, to int) {

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"virdeck/logbuf"
 	"virdeck/model"
@@ -239,56 +238,5 @@ func (l *logPane) visible(m *Model, w, h int) []line {
 	}
 	out = out[:min(len(out), h)]
 	slices.Reverse(out)
-	return out
-}
-
-// format draws one record, on several lines if wrapping is on.
-func (l *logPane) format(m *Model, r *logbuf.Record, w int) []line {
-	stamp := r.At.In(m.now.Location()).Format("15:04:05")
-	if l.ages {
-		stamp = fmt.Sprintf("%8s", age(m.now, r.At.Truncate(time.Second)))
-	}
-	sign, st := " ", stText
-	switch {
-	case r.Level >= slog.LevelError:
-		sign, st = m.th.g.miss, stBad
-	case r.Level >= slog.LevelWarn:
-		sign, st = "!", stWarn
-	case r.Level < slog.LevelInfo:
-		st = stDim
-	}
-	head := line{{" " + stamp, stDim}, {" " + sign + " ", st}}
-	object := clean(orWord(r.Proxy, r.Host))
-	body := line{}
-	if object != "" {
-		body = append(body, seg{object + spaces(8-cells(object)), stStrong}, seg{" ", stText})
-	}
-	body = append(body, seg{clean(r.Message), st})
-	for _, a := range r.Attrs {
-		body = append(body, seg{"  " + clean(a.Key) + "=", stDim}, seg{clean(a.Value), st})
-	}
-	if r.Proxy != "" && r.Host != "" && w >= 120 {
-		body = append(body, seg{"  host=", stDim}, seg{clean(r.Host), stDim})
-	}
-	if l.text != "" {
-		body = highlight(body, l.text)
-	}
-	room := max(w-head.width(), 1)
-	if !l.wrap {
-		return []line{append(head, skip(body, l.side)...)}
-	}
-	var out []line
-	for n := 0; body.width() > 0 && n < 20; n++ {
-		first, rest := split(body, room)
-		if len(out) == 0 {
-			out = append(out, append(head, first...))
-		} else {
-			out = append(out, append(line{{spaces(head.width()), stText}}, first...))
-		}
-		body = rest
-	}
-	if len(out) == 0 {
-		out = append(out, head)
-	}
 	return out
 }

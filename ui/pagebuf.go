@@ -2,6 +2,7 @@ package ui
 
 import (
 	"net/url"
+	"slices"
 	"time"
 
 	"virdeck/model"
@@ -42,7 +43,7 @@ func (b *pageBuf) wrapped(head, l line) {
 	room := max(b.w-head.width()-1, 10)
 	for {
 		first, rest := splitWords(l, room)
-		b.add(append(head[:len(head):len(head)], first...))
+		b.add(append(slices.Clip(head), first...))
 		if rest.width() == 0 {
 			return
 		}

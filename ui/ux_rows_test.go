@@ -275,8 +275,8 @@ func TestUX13_filterShowsCountWhileTypedAndEscClears(t *testing.T) {
 	c.press("/")
 	c.typed("sta")
 	c.Update(tea.PasteMsg{Content: "te:\nprov\x1b[2J"})
-	if c.Model.filter.src != "state: prov[2J" {
-		t.Errorf("filter %q", c.Model.filter.src)
+	if c.filter.src != "state: prov[2J" {
+		t.Errorf("filter %q", c.filter.src)
 	}
 	c.press("esc", "/")
 	c.Update(tea.PasteMsg{Content: "state:prov"})
@@ -386,7 +386,7 @@ func TestUX16_nextTroubleCrossesHosts(t *testing.T) {
 
 func TestUX16_headerCountsEveryState(t *testing.T) {
 	c := newConsole(t, fleet(), 160, 50)
-	head := strings.Split(c.screen(t), "\n")[0]
+	head, _, _ := strings.Cut(c.screen(t), "\n")
 	for _, w := range []string{"virdeck", "home", "3 hosts", "13 proxies", "● 6 ready", "? 1 unproven", "+ 1 provisioning", "◌ 1 drained", "~ 3 transient", "▼ 1 demoted", "18:42:07"} {
 		if !strings.Contains(head, w) {
 			t.Errorf("no %q in %q", w, head)

@@ -318,3 +318,14 @@ func TestUX18_nextHit(t *testing.T) {
 		t.Errorf("at the end: %q", c.foot(t))
 	}
 }
+
+// A change of state reads as one: from what to what, and why.
+func TestUX18_changesReadAsChanges(t *testing.T) {
+	ring := logbuf.NewRing(9)
+	slog.New(logbuf.NewHandler(ring, slog.LevelInfo)).Info("proxy changed", "host", "h", "proxy", "p-01",
+		"what", "probes pass", "from", "unproven", "to", "ready", "evidence", "204 in 3ms")
+	c := newConsole(t, fleet(), 100, 24, func(o *Options) { o.Ring = ring })
+	if s := c.screen(t); lineOf(s, "p-01     unproven → ready  probes pass  evidence=204 in 3ms") < 0 {
+		t.Errorf("\n%s", s)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"image"
 	"image/color"
 	"image/draw"
+	"unicode/utf8"
 
 	uv "github.com/charmbracelet/ultraviolet"
 	"golang.org/x/image/font"
@@ -112,11 +113,10 @@ func (p *painter) cell(x, y int, c *uv.Cell) {
 	if bg != p.look.Background {
 		draw.Draw(p.img, r, image.NewUniform(bg), image.Point{}, draw.Src)
 	}
-	for _, ch := range c.Content {
-		if ch != ' ' && !p.special(r, ch, fg) {
-			p.glyph(r, ch, fg, c.Style.Attrs&uv.AttrBold != 0)
-		}
-		break // one character a cell; marks that combine are beyond this font
+	// One character a cell: marks that combine are beyond this font.
+	ch, _ := utf8.DecodeRuneInString(c.Content)
+	if c.Content != "" && ch != ' ' && !p.special(r, ch, fg) {
+		p.glyph(r, ch, fg, c.Style.Attrs&uv.AttrBold != 0)
 	}
 	if c.Style.Attrs&uv.AttrStrikethrough != 0 {
 		mid := py + p.ch/2
