@@ -134,7 +134,7 @@ func TestAddressErrors(t *testing.T) {
 		wantError(t, ask(late, srcAgent), libvirt.ErrAgentUnresponsive, notConnected)
 		wantError(t, ask(late, 7), libvirt.ErrArgumentUnsupported, "argument unsupported: Unknown IP address data source 7")
 		_, err := l.DomainInterfaceAddresses(ref(late), srcARP, 1)
-		wantError(t, err, libvirt.ErrInvalidArg, "invalid argument: unsupported flags (0x1) in function qemuDomainInterfaceAddresses")
+		wantError(t, err, libvirt.ErrInvalidArg, "unsupported flags (0x1) in function qemuDomainInterfaceAddresses")
 		h.SetARPError(ARPWrongLength)
 		wantError(t, ask(late, srcARP), libvirt.ErrInternalError, "internal error: wrong nlmsg len")
 		h.SetARPError(ARPMalformed)
@@ -159,13 +159,13 @@ func TestReadOnly(t *testing.T) {
 	d := h.AddDomain(DomainSpec{Name: "d", Running: true})
 	l := connect(t, h)
 	_, err := l.DomainInterfaceAddresses(ref(d), srcAgent, 0)
-	wantError(t, err, libvirt.ErrOperationDenied, "operation forbidden: virDomainInterfaceAddresses")
+	wantError(t, err, libvirt.ErrOperationDenied, "operation forbidden: read only access prevents virDomainInterfaceAddresses")
 	if _, err := l.DomainInterfaceAddresses(ref(d), srcLease, 0); err != nil {
 		t.Errorf("lease: %v", err)
 	}
-	wantError(t, l.DomainDestroy(ref(d)), libvirt.ErrOperationDenied, "operation DomainDestroy forbidden for read only access")
+	wantError(t, l.DomainDestroy(ref(d)), libvirt.ErrOperationDenied, "operation forbidden: read only access prevents virDomainDestroy")
 	_, err = l.DomainAgentSetResponseTimeout(ref(d), 2, 0)
-	wantError(t, err, libvirt.ErrOperationDenied, "operation DomainAgentSetResponseTimeout forbidden for read only access")
+	wantError(t, err, libvirt.ErrOperationDenied, "operation forbidden: read only access prevents virDomainAgentSetResponseTimeout")
 }
 
 // What the agent is told to list goes out as it is: foreign cards, no MAC, nonsense.

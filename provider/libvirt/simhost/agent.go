@@ -91,7 +91,7 @@ func (d *Domain) askAgent(ctx context.Context) ([]Interface, *Error) {
 func (d *Domain) agentUsable() *Error {
 	switch {
 	case d.state != libvirt.DomainRunning:
-		return notRunning()
+		return fail(fromQEMU, libvirt.ErrOperationInvalid, "domain is not running")
 	case d.spec.NoAgentChannel:
 		return fail(fromQEMU, libvirt.ErrArgumentUnsupported, "QEMU guest agent is not configured")
 	case d.guest.agent == agentDown:

@@ -15,6 +15,7 @@ type call struct {
 	h    *Host
 	conn *conn
 	proc Proc
+	last bool // the connection ends after the answer
 }
 
 // A procedure is one entry of the daemon's table.
@@ -38,7 +39,7 @@ func typed[A, R any](f func(c *call, a *A) (R, *Error)) func(*call, []byte) ([]b
 	return func(c *call, args []byte) ([]byte, error) {
 		var a A
 		if _, err := unmarshal(args, &a); err != nil {
-			return nil, &Error{Code: libvirt.ErrRPC, Domain: fromRPC, Message: "Unable to decode message payload"}
+			return nil, fail(fromRPC, libvirt.ErrRPC, "Unable to decode message payload")
 		}
 		r, e := f(c, &a)
 		if e != nil {
@@ -96,7 +97,7 @@ func (c *conn) run(h header, args []byte) {
 		c.after(f, reply, out, done)
 		return
 	}
-	c.send(outgoing{data: out, done: done})
+	c.send(outgoing{data: out, done: done, cut: k.last})
 }
 
 // lookup finds the procedure, counts the call, and checks what a daemon checks
@@ -105,21 +106,20 @@ func (c *conn) lookup(h header) (Proc, procedure, *Error) {
 	host := c.d.h
 	proc := Proc(h.proc)
 	if h.prog != progRemote && h.prog != progQEMU || h.vers != 1 {
-		return proc, procedure{}, &Error{Code: libvirt.ErrRPC, Domain: fromRPC, Message: "Cannot find program " +
-			itoa(int64(h.prog)) + " version " + itoa(int64(h.vers))}
+		return proc, procedure{}, fail(fromRPC, libvirt.ErrRPC, "Cannot find program %d version %d", h.prog, h.vers)
 	}
 	entry, ok := host.procs[proc]
 	if !ok || h.prog == progQEMU {
-		return proc, procedure{}, &Error{Code: libvirt.ErrRPC, Domain: fromRPC, Message: "unknown procedure: " + itoa(int64(h.proc))}
+		return proc, procedure{}, fail(fromRPC, libvirt.ErrRPC, "unknown procedure: %d", h.proc)
 	}
 	host.mu.Lock()
 	defer host.mu.Unlock()
 	host.calls[proc]++
 	switch {
 	case !c.opened && !entry.early:
-		return proc, entry, &Error{Code: libvirt.ErrInternalError, Domain: fromRemote, Message: "internal error: connection not open"}
+		return proc, entry, fail(fromRPC, libvirt.ErrInternalError, "hypervisor connection not open")
 	case entry.write && host.opts.ReadOnly:
-		return proc, entry, fail(fromQEMU, libvirt.ErrOperationDenied, "operation %s forbidden for read only access", proc)
+		return proc, entry, fail(fromDomain, libvirt.ErrOperationDenied, "read only access prevents vir%s", proc)
 	}
 	return proc, entry, nil
 }
@@ -239,5 +239,5 @@ func asError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	return &Error{Code: libvirt.ErrRPC, Domain: fromRPC, Message: "Unable to encode message payload"}
+	return fail(fromRPC, libvirt.ErrRPC, "Unable to encode message payload")
 }

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	libvirt "github.com/digitalocean/go-libvirt"
 )
@@ -20,6 +22,8 @@ type conn struct {
 	gone chan struct{} // closed when the connection has ended
 	slot chan struct{} // one token per call that is taken and not answered
 
+	heard atomic.Int64 // when the last frame came, in nanoseconds
+
 	mu     sync.Mutex
 	cond   *sync.Cond
 	queue  []outgoing
@@ -28,7 +32,7 @@ type conn struct {
 	// Guarded by the host's mutex.
 	opened bool
 	events map[int32]registration
-	nextCB int32
+	pinged bool // the daemon sends keepalive pings
 }
 
 // outgoing is something to be written, and what to do when that has happened.
@@ -100,6 +104,7 @@ func (c *conn) nextCall(r *bufio.Reader) (header, []byte, bool) {
 		if c.d.h.frozen.pass(c.d.ctx) != nil {
 			return header{}, nil, false
 		}
+		c.heard.Store(time.Now().UnixNano())
 		switch {
 		case h.prog == progKeepalive && h.proc == keepalivePing:
 			c.d.h.countPing()

@@ -13,6 +13,7 @@ type daemon struct {
 	cancel  context.CancelFunc
 	workers *workers
 	conns   map[*conn]struct{}
+	nextCB  int32 // the next event callback's ID
 }
 
 func (h *Host) newDaemon() *daemon {

@@ -41,14 +41,16 @@ const (
 	fromDomain  = 20
 )
 
-// prefix is what libvirt puts before the details of an error of this code;
+// codePrefix is what libvirt puts before the details of an error of this code;
 // "" where the details stand alone.
-func prefix(code libvirt.ErrorNumber) string {
+func codePrefix(code libvirt.ErrorNumber) string {
 	switch code {
 	case libvirt.ErrInternalError:
 		return "internal error"
 	case libvirt.ErrInvalidArg:
 		return "invalid argument"
+	case libvirt.ErrOperationDenied:
+		return "operation forbidden"
 	case libvirt.ErrNoDomain:
 		return "Domain not found"
 	case libvirt.ErrNoNetwork:
@@ -71,7 +73,7 @@ func prefix(code libvirt.ErrorNumber) string {
 // fail makes an error with the prefix of its code before the details.
 func fail(domain int32, code libvirt.ErrorNumber, format string, args ...any) *Error {
 	m := fmt.Sprintf(format, args...)
-	if p := prefix(code); p != "" {
+	if p := codePrefix(code); p != "" {
 		m = p + ": " + m
 	}
 	return &Error{Code: code, Domain: domain, Message: m}
@@ -109,7 +111,7 @@ func (e *Error) wire() wireError {
 		return w
 	}
 	format, details := "%s", e.Message
-	if p := prefix(e.Code); p != "" {
+	if p := codePrefix(e.Code); p != "" {
 		if rest, ok := strings.CutPrefix(e.Message, p+": "); ok {
 			format, details = p+": %s", rest
 		}

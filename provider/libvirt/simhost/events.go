@@ -17,7 +17,7 @@ func registerAny(c *call, a *libvirt.ConnectDomainEventCallbackRegisterAnyArgs) 
 	var r libvirt.ConnectDomainEventCallbackRegisterAnyRet
 	const last = 26 // the events of a 9.0 daemon
 	if a.EventID < 0 || a.EventID > last {
-		return r, &Error{Code: libvirt.ErrInternalError, Domain: fromRemote, Message: "internal error: unsupported event ID " + itoa(int64(a.EventID))}
+		return r, fail(fromRPC, libvirt.ErrInternalError, "unsupported event ID %d", a.EventID)
 	}
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -26,8 +26,8 @@ func registerAny(c *call, a *libvirt.ConnectDomainEventCallbackRegisterAnyArgs) 
 		id := [16]byte(a.Dom[0].UUID)
 		reg.dom = &id
 	}
-	r.CallbackID = c.conn.nextCB
-	c.conn.nextCB++
+	r.CallbackID = c.conn.d.nextCB // one count for all of the daemon's connections
+	c.conn.d.nextCB++
 	c.conn.events[r.CallbackID] = reg
 	return r, nil
 }
@@ -36,10 +36,7 @@ func deregisterAny(c *call, a *libvirt.ConnectDomainEventCallbackDeregisterAnyAr
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
 	if _, ok := c.conn.events[a.CallbackID]; !ok {
-		return void{}, &Error{
-			Code: libvirt.ErrInternalError, Domain: fromRemote,
-			Message: "internal error: domain event callback " + itoa(int64(a.CallbackID)) + " not registered",
-		}
+		return void{}, fail(fromRPC, libvirt.ErrInternalError, "domain event callback %d not registered", a.CallbackID)
 	}
 	delete(c.conn.events, a.CallbackID)
 	return void{}, nil
@@ -60,7 +57,7 @@ func (h *Host) emit(d *Domain, id libvirt.DomainEventID, proc Proc, message func
 			if err != nil {
 				panic("simhost: an event that cannot be encoded: " + err.Error()) // its type is the library's
 			}
-			c.send(outgoing{data: frame(header{prog: progRemote, vers: 1, proc: uint32(proc), typ: typeMessage}, data)})
+			c.send(outgoing{data: frame(header{prog: progRemote, vers: 1, proc: uint32(proc), typ: typeMessage, serial: 1}, data)})
 		}
 	}
 }

@@ -79,7 +79,10 @@ func TestFaultsOnTheWire(t *testing.T) {
 		{"short", Fault{Kind: FaultShort}, func(b []byte) bool { return binary.BigEndian.Uint32(b) == 12 }, false},
 		{"huge", Fault{Kind: FaultHuge}, func(b []byte) bool { return binary.BigEndian.Uint32(b) == 0xfffffff0 }, false},
 		{"error", Fault{Kind: FaultError, Error: Error{Code: 38, Domain: 7, Level: 1, Message: "no"}}, func(b []byte) bool {
-			want, err := marshal([]uint32{38, 7, 1, 2, 0x6e6f0000, 1, 0, 0, 0, 0, 0, 0, 0})
+			want, err := marshal([]uint32{
+				38, 7, 1, 2, 0x6e6f0000, 1, 0, // code, domain, message "no", level, no domain
+				1, 2, 0x25730000, 1, 2, 0x6e6f0000, 0, 0xffffffff, 0xffffffff, 0, // "%s", "no", nothing; no numbers, no network
+			})
 			return err == nil && bytes.Equal(b[headerLen:], want[4:]) && b[headerLen-1] == statusError
 		}, false},
 	} {
@@ -354,7 +357,7 @@ func TestProtocolErrors(t *testing.T) {
 			send []byte
 			want string
 		}{
-			{"not open", call(progRemote, 1, uint32(ProcConnectGetHostname), nil), "internal error: connection not open"},
+			{"not open", call(progRemote, 1, uint32(ProcConnectGetHostname), nil), "internal error: hypervisor connection not open"},
 			{"unknown procedure", call(progRemote, 1, 9999, nil), "unknown procedure: 9999"},
 			{"qemu program", call(progQEMU, 1, 1, nil), "unknown procedure: 1"},
 			{"unknown program", call(77, 1, 1, nil), "Cannot find program 77 version 1"},

@@ -150,7 +150,7 @@ func (d *Domain) Shutdown() error {
 
 func (d *Domain) shutdown() *Error {
 	if d.state != libvirt.DomainRunning {
-		return notRunning()
+		return fail(fromQEMU, libvirt.ErrOperationInvalid, "domain is not running")
 	}
 	run := d.id
 	d.guest.after(d, d.spec.ShutdownTakes, func() {
@@ -177,6 +177,7 @@ func (d *Domain) destroy() *Error {
 	if !d.active() {
 		return notRunning()
 	}
+	d.h.emitLifecycle(d, libvirt.DomainEventShutdown, int32(libvirt.DomainEventShutdownHost)) // of the process's SIGTERM
 	d.deactivate(libvirt.DomainShutoff, int32(libvirt.DomainShutoffDestroyed), libvirt.DomainEventStoppedDestroyed)
 	return nil
 }
@@ -347,5 +348,5 @@ func (d *Domain) change() <-chan struct{} {
 }
 
 func notRunning() *Error {
-	return fail(fromQEMU, libvirt.ErrOperationInvalid, "domain is not running")
+	return fail(fromDomain, libvirt.ErrOperationInvalid, "domain is not running")
 }

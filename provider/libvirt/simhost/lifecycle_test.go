@@ -73,7 +73,7 @@ func TestEventsAndStates(t *testing.T) {
 			{"shutdown", func() error { return l.DomainShutdown(ref(d)) }, "", "", "1 1/5"},
 			{"shut down", func() error { time.Sleep(3 * time.Second); return nil }, "d#1 6/1, d#-1 5/0", "", "-1 5/1"},
 			{"create paused", func() error { _, err := l.DomainCreateWithFlags(ref(d), 1); return err }, "d#2 2/0, d#2 3/0", "", "2 3/1"},
-			{"destroy", func() error { return l.DomainDestroyFlags(ref(d), 0) }, "d#-1 5/1", "", "-1 5/2"},
+			{"destroy", func() error { return l.DomainDestroyFlags(ref(d), 0) }, "d#2 6/2, d#-1 5/1", "", "-1 5/2"},
 			{"start", func() error { return d.Start() }, "d#3 2/0", "", "3 1/1"},
 			{"crash", func() error { d.Crash(); return nil }, "d#-1 5/2", "", "-1 5/3"},
 			{"rename", func() error { d.Rename("e"); return nil }, "d#-1 1/1, e#-1 0/2", "", "-1 5/3"},

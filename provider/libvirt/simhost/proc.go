@@ -57,6 +57,10 @@ const (
 	ProcConnectGetAllDomainStats              Proc = 344
 	ProcDomainEventCallbackAgentLifecycle     Proc = 348 // message, never called
 	ProcDomainInterfaceAddresses              Proc = 353
+	ProcDomainIsPersistent                    Proc = 151
+	ProcNetworkIsPersistent                   Proc = 153
+	ProcConnectRegisterCloseCallback          Proc = 360
+	ProcConnectUnregisterCloseCallback        Proc = 361
 	ProcDomainAgentSetResponseTimeout         Proc = 420
 )
 
@@ -162,6 +166,14 @@ func (p Proc) String() string {
 		return "DomainEventCallbackAgentLifecycle"
 	case ProcDomainInterfaceAddresses:
 		return "DomainInterfaceAddresses"
+	case ProcDomainIsPersistent:
+		return "DomainIsPersistent"
+	case ProcNetworkIsPersistent:
+		return "NetworkIsPersistent"
+	case ProcConnectRegisterCloseCallback:
+		return "ConnectRegisterCloseCallback"
+	case ProcConnectUnregisterCloseCallback:
+		return "ConnectUnregisterCloseCallback"
 	case ProcDomainAgentSetResponseTimeout:
 		return "DomainAgentSetResponseTimeout"
 	}

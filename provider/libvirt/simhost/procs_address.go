@@ -19,7 +19,7 @@ func addressProcs() table {
 func interfaceAddresses(c *call, a *libvirt.DomainInterfaceAddressesArgs) (libvirt.DomainInterfaceAddressesRet, *Error) {
 	var r libvirt.DomainInterfaceAddressesRet
 	if a.Flags != 0 {
-		return r, fail(fromQEMU, libvirt.ErrInvalidArg, "unsupported flags (0x%x) in function qemuDomainInterfaceAddresses", a.Flags)
+		return r, badFlags(a.Flags, "qemuDomainInterfaceAddresses")
 	}
 	d, e := onDomain(c, a.Dom, func(d *Domain) (*Domain, *Error) {
 		if !d.active() {
@@ -35,7 +35,7 @@ func interfaceAddresses(c *call, a *libvirt.DomainInterfaceAddressesArgs) (libvi
 		r.Ifaces, e = d.fromLeases()
 	case libvirt.DomainInterfaceAddressesSrcAgent:
 		if c.h.opts.ReadOnly {
-			return r, fail(fromQEMU, libvirt.ErrOperationDenied, "operation forbidden: virDomainInterfaceAddresses")
+			return r, fail(fromDomain, libvirt.ErrOperationDenied, "read only access prevents virDomainInterfaceAddresses")
 		}
 		var list []Interface
 		if list, e = d.withAgent(c.ctx); e == nil {
@@ -83,7 +83,7 @@ func (d *Domain) fromARP() ([]libvirt.DomainInterface, *Error) {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
 	if m := d.h.arpError; m != "" {
-		return nil, fail(fromQEMU, libvirt.ErrInternalError, "%s", m)
+		return nil, &Error{Code: libvirt.ErrInternalError, Domain: fromNone, Message: m}
 	}
 	if !d.guest.net || d.guest.arpHidden {
 		return nil, nil
@@ -111,6 +111,9 @@ func (d *Domain) fromARP() ([]libvirt.DomainInterface, *Error) {
 func setResponseTimeout(c *call, a *libvirt.DomainAgentSetResponseTimeoutArgs) (libvirt.DomainAgentSetResponseTimeoutRet, *Error) {
 	return onDomain(c, a.Dom, func(d *Domain) (libvirt.DomainAgentSetResponseTimeoutRet, *Error) {
 		var r libvirt.DomainAgentSetResponseTimeoutRet
+		if a.Flags != 0 {
+			return r, badFlags(a.Flags, "qemuDomainAgentSetResponseTimeout")
+		}
 		if a.Timeout < timeoutBlock {
 			return r, fail(fromQEMU, libvirt.ErrInvalidArg, "guest agent timeout '%d' is less than the minimum '%d'", a.Timeout, timeoutBlock)
 		}

@@ -1,7 +1,6 @@
 package simhost
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +22,9 @@ func connectProcs() table {
 		ProcConnectIsSecure:        {high: true, run: typed(isSecure)},
 		ProcConnectGetCapabilities: {run: typed(getCapabilities)},
 		ProcNodeGetInfo:            {run: typed(nodeGetInfo)},
+
+		ProcConnectRegisterCloseCallback:   {high: true, run: typed(closeCallback)},
+		ProcConnectUnregisterCloseCallback: {high: true, run: typed(closeCallback)},
 	}
 }
 
@@ -34,30 +36,48 @@ func connectOpen(c *call, _ *libvirt.ConnectOpenArgs) (void, *Error) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
 	if c.conn.opened {
-		return void{}, &Error{Code: libvirt.ErrInternalError, Domain: fromRemote, Message: "internal error: connection already open"}
+		return void{}, fail(fromRPC, libvirt.ErrInternalError, "connection already open")
 	}
 	c.conn.opened = true
 	return void{}, nil
 }
 
-// connectClose answers; the client closes the connection itself.
+// connectClose answers and closes the connection.
 func connectClose(c *call, _ *void) (void, *Error) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
 	clear(c.conn.events)
+	c.last = true
 	return void{}, nil
 }
 
-// supportsFeature says no to everything but event callbacks (15). A real daemon
-// says yes to keepalive (10) too and begins to ping the client; this one does not.
-func supportsFeature(_ *call, a *libvirt.ConnectSupportsFeatureArgs) (libvirt.ConnectSupportsFeatureRet, *Error) {
-	const eventCallback = 15
+// Features that a client may ask for (VIR_DRV_FEATURE_*), as far as they matter here.
+const (
+	featureFDPassing     = 8
+	featureParamString   = 9
+	featureKeepalive     = 10
+	featureEventCallback = 14
+	featureCloseCallback = 15
+	featureNetworkUpdate = 16
+)
+
+// supportsFeature says what a 9.0 daemon says. To ask for keepalive switches it
+// on: from then on the daemon pings, and cuts a client that does not answer.
+func supportsFeature(c *call, a *libvirt.ConnectSupportsFeatureArgs) (libvirt.ConnectSupportsFeatureRet, *Error) {
 	var r libvirt.ConnectSupportsFeatureRet
-	if a.Feature == eventCallback {
+	switch a.Feature {
+	case featureKeepalive:
+		c.conn.startPings()
+		r.Supported = 1
+	case featureFDPassing, featureParamString, featureEventCallback, featureCloseCallback, featureNetworkUpdate:
 		r.Supported = 1
 	}
 	return r, nil
 }
+
+// closeCallback serves the registration of close callbacks, which only a driver
+// that can lose its hypervisor calls; QEMU's cannot.
+func closeCallback(*call, *void) (void, *Error) { return void{}, nil }
 
 func getType(*call, *void) (libvirt.ConnectGetTypeRet, *Error) {
 	return libvirt.ConnectGetTypeRet{Type: "QEMU"}, nil
@@ -136,5 +156,3 @@ func (d *Domain) cpuTime() uint64 {
 	}
 	return uint64(max(time.Since(d.started), 0) / 10)
 }
-
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -15,6 +15,7 @@ func domainProcs() table {
 		ProcDomainGetState:           {high: true, run: typed(getState)},
 		ProcDomainGetInfo:            {run: typed(getInfo)},
 		ProcDomainIsActive:           {high: true, run: typed(isActive)},
+		ProcDomainIsPersistent:       {high: true, run: typed(isPersistent)},
 		ProcDomainGetXMLDesc:         {run: typed(getXMLDesc)},
 		ProcDomainGetAutostart:       {high: true, run: typed(getAutostart)},
 		ProcDomainSetAutostart:       {high: true, write: true, run: typed(setAutostart)},
@@ -97,7 +98,7 @@ func getAllDomainStats(c *call, a *libvirt.ConnectGetAllDomainStatsArgs) (libvir
 	stats := libvirt.DomainStatsTypes(a.Stats)
 	if flags&libvirt.ConnectGetAllDomainsStatsEnforceStats != 0 && stats&^libvirt.DomainStatsState != 0 {
 		return libvirt.ConnectGetAllDomainStatsRet{}, fail(fromQEMU, libvirt.ErrArgumentUnsupported,
-			"Stats types bits 0x%x are not supported by this daemon", uint32(stats&^libvirt.DomainStatsState))
+			"Stats types bits 0x%x are not supported by this daemon or QEMU", uint32(stats&^libvirt.DomainStatsState))
 	}
 	withState := stats == 0 || stats&libvirt.DomainStatsState != 0
 	c.h.mu.Lock()
@@ -181,6 +182,12 @@ func isActive(c *call, a *libvirt.DomainIsActiveArgs) (libvirt.DomainIsActiveRet
 	})
 }
 
+func isPersistent(c *call, a *libvirt.DomainIsPersistentArgs) (libvirt.DomainIsPersistentRet, *Error) {
+	return onDomain(c, a.Dom, func(d *Domain) (libvirt.DomainIsPersistentRet, *Error) {
+		return libvirt.DomainIsPersistentRet{Persistent: boolInt(d.persistent)}, nil
+	})
+}
+
 func getXMLDesc(c *call, a *libvirt.DomainGetXMLDescArgs) (libvirt.DomainGetXMLDescRet, *Error) {
 	return onDomain(c, a.Dom, func(d *Domain) (libvirt.DomainGetXMLDescRet, *Error) {
 		live := d.active() && a.Flags&libvirt.DomainXMLInactive == 0
@@ -204,7 +211,7 @@ func setAutostart(c *call, a *libvirt.DomainSetAutostartArgs) (void, *Error) {
 // getMetadata knows no metadata: code 80, "not ours".
 func getMetadata(c *call, a *libvirt.DomainGetMetadataArgs) (libvirt.DomainGetMetadataRet, *Error) {
 	return onDomain(c, a.Dom, func(*Domain) (libvirt.DomainGetMetadataRet, *Error) {
-		return libvirt.DomainGetMetadataRet{}, fail(fromQEMU, libvirt.ErrNoDomainMetadata,
+		return libvirt.DomainGetMetadataRet{}, fail(fromDomain, libvirt.ErrNoDomainMetadata,
 			"Requested metadata element is not present")
 	})
 }

@@ -18,30 +18,34 @@ func networkProcs() table {
 		ProcNetworkGetXMLDesc:      {run: typed(networkXMLDesc)},
 		ProcNetworkGetBridgeName:   {high: true, run: typed(networkBridge)},
 		ProcNetworkIsActive:        {high: true, run: typed(networkIsActive)},
+		ProcNetworkIsPersistent:    {high: true, run: typed(networkIsPersistent)},
 		ProcNetworkGetDhcpLeases:   {run: typed(dhcpLeases)},
 	}
 }
 
 func noNetwork(name string) *Error {
-	return &Error{
-		Code: libvirt.ErrNoNetwork, Domain: fromNetwork,
-		Message: fmt.Sprintf("Network not found: no network with matching name '%s'", name),
+	return fail(fromNetwork, libvirt.ErrNoNetwork, "no network with matching name '%s'", name)
+}
+
+// networkByID returns the network of a UUID, or nil. The caller holds h.mu.
+func (h *Host) networkByID(id [16]byte) *network {
+	for _, n := range h.nets {
+		if n.uuid == id {
+			return n
+		}
 	}
+	return nil
 }
 
 func onNetwork[R any](c *call, ref libvirt.Network, f func(n *network) (R, *Error)) (R, *Error) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	for _, n := range c.h.nets {
-		if n.uuid == ref.UUID {
-			return f(n)
-		}
+	n := c.h.networkByID(ref.UUID)
+	if n == nil {
+		var none R
+		return none, fail(fromNetwork, libvirt.ErrNoNetwork, "no network with matching uuid '%s' (%s)", uuidText(ref.UUID), ref.Name)
 	}
-	var none R
-	return none, &Error{
-		Code: libvirt.ErrNoNetwork, Domain: fromNetwork,
-		Message: fmt.Sprintf("Network not found: no network with matching uuid '%s' (%s)", uuidText(ref.UUID), ref.Name),
-	}
+	return f(n)
 }
 
 func listAllNetworks(c *call, a *libvirt.ConnectListAllNetworksArgs) (libvirt.ConnectListAllNetworksRet, *Error) {
@@ -72,9 +76,13 @@ func networkByName(c *call, a *libvirt.NetworkLookupByNameArgs) (libvirt.Network
 }
 
 func networkByUUID(c *call, a *libvirt.NetworkLookupByUUIDArgs) (libvirt.NetworkLookupByUUIDRet, *Error) {
-	return onNetwork(c, libvirt.Network{UUID: a.UUID}, func(n *network) (libvirt.NetworkLookupByUUIDRet, *Error) {
-		return libvirt.NetworkLookupByUUIDRet{Net: n.ref()}, nil
-	})
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	n := c.h.networkByID(a.UUID)
+	if n == nil {
+		return libvirt.NetworkLookupByUUIDRet{}, fail(fromNetwork, libvirt.ErrNoNetwork, "no network with matching uuid '%s'", uuidText(a.UUID))
+	}
+	return libvirt.NetworkLookupByUUIDRet{Net: n.ref()}, nil
 }
 
 func networkXMLDesc(c *call, a *libvirt.NetworkGetXMLDescArgs) (libvirt.NetworkGetXMLDescRet, *Error) {
@@ -92,6 +100,12 @@ func networkBridge(c *call, a *libvirt.NetworkGetBridgeNameArgs) (libvirt.Networ
 func networkIsActive(c *call, a *libvirt.NetworkIsActiveArgs) (libvirt.NetworkIsActiveRet, *Error) {
 	return onNetwork(c, a.Net, func(n *network) (libvirt.NetworkIsActiveRet, *Error) {
 		return libvirt.NetworkIsActiveRet{Active: boolInt(n.active)}, nil
+	})
+}
+
+func networkIsPersistent(c *call, a *libvirt.NetworkIsPersistentArgs) (libvirt.NetworkIsPersistentRet, *Error) {
+	return onNetwork(c, a.Net, func(*network) (libvirt.NetworkIsPersistentRet, *Error) {
+		return libvirt.NetworkIsPersistentRet{Persistent: 1}, nil
 	})
 }
 

@@ -59,21 +59,24 @@ func domainDestroyFlags(c *call, a *libvirt.DomainDestroyFlagsArgs) (void, *Erro
 	return act(c, a.Dom, (*Domain).destroy)
 }
 
-// rebootIfRunning serves both ways of restarting a guest inside its process.
-func rebootIfRunning(d *Domain) *Error {
-	if d.state != libvirt.DomainRunning {
+// rebootIfActive serves both ways of restarting a guest inside its process. One
+// that is paused takes the request, and nothing happens.
+func rebootIfActive(d *Domain) *Error {
+	if !d.active() {
 		return notRunning()
 	}
-	d.reboot()
+	if d.state == libvirt.DomainRunning {
+		d.reboot()
+	}
 	return nil
 }
 
 func domainReboot(c *call, a *libvirt.DomainRebootArgs) (void, *Error) {
-	return act(c, a.Dom, rebootIfRunning)
+	return act(c, a.Dom, rebootIfActive)
 }
 
 func domainReset(c *call, a *libvirt.DomainResetArgs) (void, *Error) {
-	return act(c, a.Dom, rebootIfRunning)
+	return act(c, a.Dom, rebootIfActive)
 }
 
 func domainSuspend(c *call, a *libvirt.DomainSuspendArgs) (void, *Error) {

@@ -60,9 +60,10 @@ func TestConnection(t *testing.T) {
 	if err != nil || cpus != 4 || mem != 16<<20 || model[0] != 'x' {
 		t.Errorf("node info %v %d %d, %v", model[:6], mem, cpus, err)
 	}
-	yes, err := l.ConnectSupportsFeature(15)
-	if err != nil || yes != 1 {
-		t.Errorf("feature 15: %d, %v", yes, err)
+	for feature, want := range map[int32]int32{1: 0, 14: 1, 15: 1, 99: 0} {
+		if yes, err := l.ConnectSupportsFeature(feature); err != nil || yes != want {
+			t.Errorf("feature %d: %d, %v; want %d", feature, yes, err, want)
+		}
 	}
 	if err := l.Disconnect(); err != nil {
 		t.Errorf("disconnect: %v", err)
@@ -103,6 +104,10 @@ func TestLookupsAndStates(t *testing.T) {
 	s8, maxMem, mem, cpus, _, err := l.DomainGetInfo(ref(up))
 	if err != nil || s8 != 1 || maxMem != 512<<10 || mem != 512<<10 || cpus != 2 {
 		t.Errorf("info %d %d %d %d, %v", s8, maxMem, mem, cpus, err)
+	}
+	kept, err := l.DomainIsPersistent(ref(off))
+	if err != nil || kept != 1 {
+		t.Errorf("persistent %d, %v", kept, err)
 	}
 	active, err := l.DomainIsActive(ref(off))
 	if err != nil || active != 0 {
@@ -192,7 +197,7 @@ func TestAllDomainStats(t *testing.T) {
 		t.Errorf("filtered: %v, %v", recs, err)
 	}
 	_, err = l.ConnectGetAllDomainStats(nil, 5, uint32(libvirt.ConnectGetAllDomainsStatsEnforceStats))
-	wantError(t, err, libvirt.ErrArgumentUnsupported, "argument unsupported: Stats types bits 0x4 are not supported by this daemon")
+	wantError(t, err, libvirt.ErrArgumentUnsupported, "argument unsupported: Stats types bits 0x4 are not supported by this daemon or QEMU")
 }
 
 func TestUnknownProcedure(t *testing.T) {
@@ -330,6 +335,14 @@ func TestNetworks(t *testing.T) {
 		if x.Bridge.Name != want.bridge || x.IP.Netmask != want.mask || start != want.start || end != want.end {
 			t.Errorf("network %d: %+v, dhcp %s to %s; want %+v", i, x, start, end, want)
 		}
+	}
+	_, err = l.NetworkLookupByUUID(libvirt.UUID{1})
+	wantError(t, err, libvirt.ErrNoNetwork, "Network not found: no network with matching uuid '01000000-0000-0000-0000-000000000000'")
+	if kept, err := l.NetworkIsPersistent(nets[0]); err != nil || kept != 1 {
+		t.Errorf("persistent %d, %v", kept, err)
+	}
+	if active, err := l.NetworkIsActive(nets[0]); err != nil || active != 1 {
+		t.Errorf("active %d, %v", active, err)
 	}
 	bridge, err := l.NetworkGetBridgeName(nets[1])
 	if err != nil || bridge != "virbr9" {
