@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os/user"
 	"sync"
 	"text/tabwriter"
@@ -64,31 +65,37 @@ const stopLimit = 5 * time.Second
 // withEngine takes the state directory, runs the engine and the local API
 // beside f, and stops everything when f returns.
 func withEngine(ctx context.Context, c *config.Config, fl flags, log *slog.Logger, f func(context.Context, *engine) error) error {
-	unlock, err := rotation.Lock(c.Fleet.StateDir)
-	if err != nil {
+	l, unlock, err := claim(c.Fleet.StateDir)
+	switch {
+	case err != nil && fl.demo:
+		// Nothing is kept and no host is touched: a second demo harms nobody.
+		log.Warn("this demo has no socket", "why", err.Error())
+	case err != nil:
 		return err
-	}
-	defer unlock()
-	l, err := rotation.Listen(c.Fleet.StateDir)
-	if err != nil {
-		return err
+	default:
+		defer unlock()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e, err := newEngine(ctx, c, fl, log, false)
 	if err != nil {
-		return errors.Join(err, l.Close())
+		if l != nil {
+			err = errors.Join(err, l.Close())
+		}
+		return err
 	}
 	for _, w := range c.Warnings() {
 		log.Warn("configuration", "warning", w.Error())
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { e.run(ctx) })
-	wg.Go(func() {
-		if err := rotation.Serve(ctx, l, e); err != nil {
-			log.Error("local api ended", "error", err.Error())
-		}
-	})
+	if l != nil {
+		wg.Go(func() {
+			if err := rotation.Serve(ctx, l, e); err != nil {
+				log.Error("local api ended", "error", err.Error())
+			}
+		})
+	}
 	err = f(ctx, e)
 	cancel()
 	stopped := make(chan struct{})
@@ -102,6 +109,20 @@ func withEngine(ctx context.Context, c *config.Config, fl flags, log *slog.Logge
 		err = errors.Join(err, fmt.Errorf("not everything stopped within %s", stopLimit))
 	}
 	return err
+}
+
+// claim takes the state directory and opens the socket in it.
+func claim(dir string) (net.Listener, func(), error) {
+	unlock, err := rotation.Lock(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := rotation.Listen(dir)
+	if err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return l, unlock, nil
 }
 
 // check prints what would be managed.
