@@ -77,11 +77,10 @@ func (h *Host) emitReboot(d *Domain) {
 	})
 }
 
-func (h *Host) emitAgent(d *Domain, state libvirt.ConnectDomainEventAgentLifecycleState) {
+func (h *Host) emitAgent(d *Domain, state libvirt.ConnectDomainEventAgentLifecycleState, reason libvirt.ConnectDomainEventAgentLifecycleReason) {
 	h.emit(d, libvirt.DomainEventIDAgentLifecycle, ProcDomainEventCallbackAgentLifecycle, func(callback int32) any {
 		return libvirt.DomainEventCallbackAgentLifecycleMsg{
-			CallbackID: callback, Dom: d.ref(), State: int32(state),
-			Reason: int32(libvirt.ConnectDomainEventAgentLifecycleReasonChannel),
+			CallbackID: callback, Dom: d.ref(), State: int32(state), Reason: int32(reason),
 		}
 	})
 }

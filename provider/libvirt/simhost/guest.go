@@ -94,7 +94,7 @@ func (g *guest) agentUp(d *Domain) {
 		return
 	}
 	g.agent, g.synced = agentUp, false
-	d.h.emitAgent(d, libvirt.ConnectDomainEventAgentLifecycleStateConnected)
+	d.h.emitAgent(d, libvirt.ConnectDomainEventAgentLifecycleStateConnected, libvirt.ConnectDomainEventAgentLifecycleReasonChannel)
 }
 
 // netRunning says whether a guest with an address runs (paused counts: its
@@ -114,7 +114,7 @@ func (d *Domain) agentStop() {
 		return
 	}
 	d.guest.agent = agentDown
-	d.h.emitAgent(d, libvirt.ConnectDomainEventAgentLifecycleStateDisconnected)
+	d.h.emitAgent(d, libvirt.ConnectDomainEventAgentLifecycleStateDisconnected, libvirt.ConnectDomainEventAgentLifecycleReasonChannel)
 	d.notify()
 }
 

@@ -91,39 +91,52 @@ func (h *Host) setAddrs(n *nic, addrs []netip.Prefix) {
 func (d *Domain) Start() error {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
-	if e := d.start(); e != nil {
+	if e := d.start(false); e != nil {
 		return e
 	}
 	return nil
 }
 
-func (d *Domain) start() *Error {
+func (d *Domain) start(paused bool) *Error {
 	if d.active() {
 		return fail(fromQEMU, libvirt.ErrOperationInvalid, "domain is already running")
 	}
-	d.activate()
+	d.activate(paused)
 	d.guest.bootStages(d, d.spec.Boot)
 	return nil
 }
 
-// activate gives the domain a process: ID, state, host side of its cards.
-func (d *Domain) activate() {
+// activate gives the domain a process: ID, state, host side of its cards. The
+// events are a real daemon's: the processors go on, then the domain is started.
+func (d *Domain) activate(paused bool) {
 	h := d.h
 	h.nextID++
 	d.id, d.started = h.nextID, time.Now()
 	d.state, d.reason = libvirt.DomainRunning, int32(libvirt.DomainRunningBooted)
+	if paused {
+		d.state, d.reason = libvirt.DomainPaused, int32(libvirt.DomainPausedUser)
+	}
 	d.guest.reset(d)
 	for _, n := range d.nics {
 		n.target = vnetName(h.vnet)
 		h.vnet++
 	}
+	if !d.spec.NoAgentChannel {
+		h.emitAgent(d, libvirt.ConnectDomainEventAgentLifecycleStateDisconnected, libvirt.ConnectDomainEventAgentLifecycleReasonDomainStarted)
+	}
+	if !paused {
+		h.emitLifecycle(d, libvirt.DomainEventResumed, int32(libvirt.DomainEventResumedUnpaused))
+	}
 	h.emitLifecycle(d, libvirt.DomainEventStarted, int32(libvirt.DomainEventStartedBooted))
+	if paused {
+		h.emitLifecycle(d, libvirt.DomainEventSuspended, int32(libvirt.DomainEventSuspendedPaused))
+	}
 	d.notify()
 }
 
 // bootDone starts the domain as one that has been up for long.
 func (d *Domain) bootDone() {
-	d.activate()
+	d.activate(false)
 	b := d.spec.Boot
 	d.started = d.started.Add(-24 * time.Hour)
 	if b.Lease >= 0 {
@@ -265,7 +278,7 @@ func (d *Domain) Reboot() {
 
 func (d *Domain) reboot() {
 	if d.guest.agent != agentDown {
-		d.h.emitAgent(d, libvirt.ConnectDomainEventAgentLifecycleStateDisconnected)
+		d.h.emitAgent(d, libvirt.ConnectDomainEventAgentLifecycleStateDisconnected, libvirt.ConnectDomainEventAgentLifecycleReasonChannel)
 	}
 	timeout := d.guest.timeout
 	d.guest.reset(d)

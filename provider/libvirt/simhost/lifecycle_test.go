@@ -59,7 +59,7 @@ func TestEventsAndStates(t *testing.T) {
 			state       string
 		}{
 			{"add", func() error { d = h.AddDomain(DomainSpec{Name: "d"}); return nil }, "d#-1 0/0", "", "-1 5/0"},
-			{"create", func() error { return l.DomainCreate(ref(d)) }, "d#1 2/0", "", "1 1/1"},
+			{"create", func() error { return l.DomainCreate(ref(d)) }, "d#1 4/0, d#1 2/0", "d#1 agent 2/1", "1 1/1"},
 			{"boot", func() error { time.Sleep(5 * time.Second); return nil }, "", "d#1 agent 1/2", "1 1/1"},
 			{"suspend", func() error { return l.DomainSuspend(ref(d)) }, "d#1 3/0", "", "1 3/1"},
 			{"resume", func() error { return l.DomainResume(ref(d)) }, "d#1 4/0", "", "1 1/5"},
@@ -72,9 +72,9 @@ func TestEventsAndStates(t *testing.T) {
 			{"boot again", func() error { time.Sleep(5 * time.Second); return nil }, "", "d#1 agent 1/2", "1 1/5"},
 			{"shutdown", func() error { return l.DomainShutdown(ref(d)) }, "", "", "1 1/5"},
 			{"shut down", func() error { time.Sleep(3 * time.Second); return nil }, "d#1 6/1, d#-1 5/0", "", "-1 5/1"},
-			{"create paused", func() error { _, err := l.DomainCreateWithFlags(ref(d), 1); return err }, "d#2 2/0, d#2 3/0", "", "2 3/1"},
+			{"create paused", func() error { _, err := l.DomainCreateWithFlags(ref(d), 1); return err }, "d#2 2/0, d#2 3/0", "d#2 agent 2/1", "2 3/1"},
 			{"destroy", func() error { return l.DomainDestroyFlags(ref(d), 0) }, "d#2 6/2, d#-1 5/1", "", "-1 5/2"},
-			{"start", func() error { return d.Start() }, "d#3 2/0", "", "3 1/1"},
+			{"start", func() error { return d.Start() }, "d#3 4/0, d#3 2/0", "d#3 agent 2/1", "3 1/1"},
 			{"crash", func() error { d.Crash(); return nil }, "d#-1 5/2", "", "-1 5/3"},
 			{"rename", func() error { d.Rename("e"); return nil }, "d#-1 1/1, e#-1 0/2", "", "-1 5/3"},
 			{"undefine", func() error { return l.DomainUndefineFlags(ref(d), 0) }, "e#-1 1/0", "", "-1 5/3"},
@@ -120,7 +120,7 @@ func TestEventsAreLostOnDemand(t *testing.T) {
 		h.AddDomain(DomainSpec{Name: "a"})
 		h.DropEvents(false)
 		h.AddDomain(DomainSpec{Name: "b", Running: true})
-		if got := life(); got != "b#-1 0/0, b#1 2/0" {
+		if got := life(); got != "b#-1 0/0, b#1 4/0, b#1 2/0" {
 			t.Errorf("events %q", got)
 		}
 		// A registration for one domain.

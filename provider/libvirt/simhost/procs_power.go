@@ -28,18 +28,14 @@ func act(c *call, ref libvirt.Domain, f func(d *Domain) *Error) (void, *Error) {
 }
 
 func domainCreate(c *call, a *libvirt.DomainCreateArgs) (void, *Error) {
-	return act(c, a.Dom, (*Domain).start)
+	return act(c, a.Dom, func(d *Domain) *Error { return d.start(false) })
 }
 
+// domainCreateWithFlags answers with the caller's own words for the domain, and its new ID.
 func domainCreateWithFlags(c *call, a *libvirt.DomainCreateWithFlagsArgs) (libvirt.DomainCreateWithFlagsRet, *Error) {
 	return onDomain(c, a.Dom, func(d *Domain) (libvirt.DomainCreateWithFlagsRet, *Error) {
-		if e := d.start(); e != nil {
-			return libvirt.DomainCreateWithFlagsRet{}, e
-		}
-		if a.Flags&uint32(libvirt.DomainStartPaused) != 0 {
-			d.pause(libvirt.DomainPausedUser)
-		}
-		return libvirt.DomainCreateWithFlagsRet{Dom: d.ref()}, nil
+		e := d.start(a.Flags&uint32(libvirt.DomainStartPaused) != 0)
+		return libvirt.DomainCreateWithFlagsRet{Dom: libvirt.Domain{Name: a.Dom.Name, UUID: a.Dom.UUID, ID: d.id}}, e
 	})
 }
 
