@@ -327,7 +327,19 @@ func (h *host) onHealth(k health.Key) {
 		return
 	}
 	h.promote(p, now)
+	h.doubt(p, now)
 	h.refresh(p, now)
+}
+
+// doubt asks the sources as soon as the hop to the address fails: perhaps the
+// guest has another one by now. The lock is held.
+func (h *host) doubt(p *proxy, now time.Time) {
+	hl := h.healthOf(p)
+	if h.prov == nil || hl.Fails == 0 || hl.Last.Culprit != model.CulpritHop || now.Sub(p.doubted) < h.c.set.AddressRetry {
+		return
+	}
+	p.doubted = now
+	h.queue.Add(p.spec.Name)
 }
 
 // promote lets a candidate take its place: when it is proven, or at once when

@@ -24,6 +24,7 @@ type proxy struct {
 	next    time.Time                        // next scheduled address poll
 	due     bool                             // the queued read is a scheduled one
 	fresh   bool                             // the queued read must not use a recent listing
+	doubted time.Time                        // when a failing hop last asked for a read
 	waiting []model.OpID                     // ops that the next read ends
 
 	state  model.State

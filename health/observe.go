@@ -28,7 +28,7 @@ func (e *Engine) apply(s *subject, r model.ProbeResult, now time.Time) []Key {
 	if ch == entered {
 		s.since, s.reason = now, fmt.Sprintf("passed %d in a row", s.c.passes)
 		s.evidence = []string{
-			fmt.Sprintf("last probe passed in %s", r.Took.Round(time.Millisecond)), "asked " + r.Target,
+			fmt.Sprintf("last probe passed in %s", r.Took.Round(100*time.Microsecond)), "asked " + r.Target,
 		}
 	}
 	if s.c.in {
