@@ -30,11 +30,8 @@ func load(f flags) (*config.Config, error) {
 	if f.demo {
 		c := config.Default()
 		c.Fleet.Name = "demo"
-		dir, err := config.DefaultStateDir(os.Getenv, os.Geteuid() == 0)
-		if err != nil {
-			return nil, usageError{err}
-		}
-		c.Fleet.StateDir = filepath.Join(dir, "demo")
+		// Nothing of the demo is kept, so it leaves the real state directory alone.
+		c.Fleet.StateDir = filepath.Join(os.TempDir(), "virdeck-demo-"+strconv.Itoa(os.Getuid()))
 		return c, nil
 	}
 	path, err := config.Find(f.config, nil, nil)

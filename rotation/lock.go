@@ -22,6 +22,9 @@ func Lock(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
+	if err := ours(dir); err != nil {
+		return nil, err
+	}
 	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
@@ -43,4 +46,22 @@ func Lock(dir string) (unlock func(), err error) {
 		return nil, fmt.Errorf("lock %s: %w", f.Name(), errors.Join(err, f.Close()))
 	}
 	return func() { _ = f.Close() }, nil
+}
+
+// ours refuses a directory in which somebody else could put a socket of theirs
+// in our socket's place.
+func ours(dir string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return fmt.Errorf("state directory %s: %w", dir, err)
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return fmt.Errorf("state directory %s: not a directory", dir)
+	case int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("state directory %s: it belongs to another user (uid %d)", dir, st.Uid)
+	case st.Mode&0o022 != 0:
+		return fmt.Errorf("state directory %s: group or others may write to it; allowed: mode 0755 or stricter", dir)
+	}
+	return nil
 }
