@@ -49,15 +49,19 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return exitGood
 	case errors.As(err, &ps):
-		fmt.Fprintln(stderr, ps) // one line each, with file and line
+		say(stderr, ps) // one line each, with file and line
 		return exitUsage
 	case errors.As(err, &ue):
-		fmt.Fprintln(stderr, "virdeck:", err)
+		say(stderr, "virdeck:", err)
 		return exitUsage
 	}
-	fmt.Fprintln(stderr, "virdeck:", err)
+	say(stderr, "virdeck:", err)
 	return exitFailed
 }
+
+// say prints the last words of the program; where they cannot be printed, the
+// exit code has to do.
+func say(w io.Writer, words ...any) { _, _ = fmt.Fprintln(w, words...) }
 
 // flags are those that go with every command.
 type flags struct {

@@ -13,9 +13,9 @@ import (
 )
 
 // at runs f with an empty home and working directory, and the given config.
-func at(t *testing.T, toml string) (dir string) {
+func at(t *testing.T, toml string) {
 	t.Helper()
-	dir = t.TempDir()
+	dir := t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("HOME", dir)
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, "xdg"))
@@ -27,7 +27,6 @@ func at(t *testing.T, toml string) (dir string) {
 			t.Fatal(err)
 		}
 	}
-	return dir
 }
 
 const good = `

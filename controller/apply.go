@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"virdeck/model"
@@ -258,14 +259,11 @@ func codeWord(o model.Outcome) string {
 }
 
 func joinAddrs(as []netip.Addr) string {
-	out := ""
+	words := make([]string, len(as))
 	for i, a := range as {
-		if i > 0 {
-			out += ", "
-		}
-		out += a.String()
+		words[i] = a.String()
 	}
-	return out
+	return strings.Join(words, ", ")
 }
 
 // applyRunning: confirmed, first seen, or another address.

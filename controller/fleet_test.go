@@ -120,14 +120,15 @@ func (f *fleet) dialProxy(ctx context.Context, network, address string) (net.Con
 	if err != nil {
 		return nil, err
 	}
-	var any *simhost.Host
+	var way *simhost.Host
 	for _, h := range f.sims {
-		any = h
-		if h.HasAddress(ap.Addr()) {
-			return h.DialProxy(ctx, network, address)
+		for _, d := range h.Domains() {
+			if way == nil || d.ID() > 0 && slices.Contains(d.Addresses(), ap.Addr()) {
+				way = h
+			}
 		}
 	}
-	return any.DialProxy(ctx, network, address)
+	return way.DialProxy(ctx, network, address)
 }
 
 func (f *fleet) proxy(name string) *model.ProxyView {
@@ -495,7 +496,6 @@ func TestFleet_addressConflict(t *testing.T) {
 		if err := gone.Destroy(); err != nil {
 			t.Fatal(err)
 		}
-		gone.Undefine()
 		f.within(40*time.Second, "the claimant is ready", func() bool { return f.ready("p-02") })
 	})
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -187,7 +188,7 @@ func (h *host) poll(ctx context.Context) {
 	h.dirty = true
 	defer h.c.touch()
 	if err != nil {
-		if ctx.Err() != nil && context.Cause(ctx) == context.Canceled {
+		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 			return // the end of the program says nothing
 		}
 		h.failAll(err, now)

@@ -38,7 +38,7 @@ func newBench(t *testing.T, n int, change func(*Config)) *bench {
 	}
 	b.Engine = New(cfg, Deps{Dial: b.sim.DialProxy, Control: b.sim.Origin().Dial, Rand: func() float64 { return 0.5 }})
 	t.Cleanup(func() {
-		b.Engine.Close()
+		b.Close()
 		if err := b.sim.Close(); err != nil {
 			t.Error(err)
 		}

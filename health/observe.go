@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"virdeck/model"
@@ -144,18 +145,18 @@ func (e *Engine) commonCause() string {
 		hosts[s.Host]++
 		reasons[s.c.last.Reason]++
 	}
-	out := fmt.Sprintf("%d proxies fail together", len(e.failing))
+	out := []string{fmt.Sprintf("%d proxies fail together", len(e.failing))}
 	if len(hosts) == 1 {
 		for h := range hosts {
-			out += ", all of host " + string(h)
+			out = append(out, "all of host "+string(h))
 		}
 	}
 	if len(reasons) == 1 {
 		for r := range reasons {
-			out += ", all with: " + r
+			out = append(out, "all with: "+r)
 		}
 	}
-	return out
+	return strings.Join(out, ", ")
 }
 
 func (e *Engine) scene(s *subject, now time.Time) scene {

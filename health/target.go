@@ -24,7 +24,7 @@ type Target struct {
 func ParseTarget(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
-		return nil, fmt.Errorf("target %q: allowed are http://HOST/... and https://HOST/...", raw)
+		return nil, fmt.Errorf("target %q: allowed: http://HOST[:PORT]/PATH or https://HOST[:PORT]/PATH", raw)
 	}
 	return u, nil
 }

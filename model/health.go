@@ -9,23 +9,23 @@ import (
 type Culprit int
 
 const (
-	// CulpritNone: the probe passed.
+	// CulpritNone means: the probe passed.
 	CulpritNone Culprit = iota
-	// CulpritUs: this process or machine (no descriptor, no route of our own).
+	// CulpritUs means: this process or machine (no descriptor, no route of our own).
 	CulpritUs
-	// CulpritTarget: what the probe asked for does not answer, with or without
+	// CulpritTarget means: what the probe asked for does not answer, with or without
 	// the proxy.
 	CulpritTarget
-	// CulpritHop: the way from here to the VM (refused, unreachable, timeout).
+	// CulpritHop means: the way from here to the VM (refused, unreachable, timeout).
 	CulpritHop
-	// CulpritCredentials: the proxy wants other credentials (407).
+	// CulpritCredentials means: the proxy wants other credentials (407).
 	CulpritCredentials
-	// CulpritWayOut: the proxy is there and cannot get out (502, silence after
+	// CulpritWayOut means: the proxy is there and cannot get out (502, silence after
 	// the request).
 	CulpritWayOut
-	// CulpritSlow: an answer came too late.
+	// CulpritSlow means: an answer came too late.
 	CulpritSlow
-	// CulpritAnswer: something answers, and it is not what a proxy would say.
+	// CulpritAnswer means: something answers, and it is not what a proxy would say.
 	CulpritAnswer
 )
 
@@ -124,13 +124,13 @@ type FleetHealth struct {
 type WitnessState int
 
 const (
-	// WitnessUnknown: not asked yet.
+	// WitnessUnknown means: not asked yet.
 	WitnessUnknown WitnessState = iota
-	// WitnessPassing: the target answers without a proxy.
+	// WitnessPassing means: the target answers without a proxy.
 	WitnessPassing
-	// WitnessFailing: it has answered before, and does not now.
+	// WitnessFailing means: it has answered before, and does not now.
 	WitnessFailing
-	// WitnessNone: it has never answered: there is no direct way out from here.
+	// WitnessNone means: it has never answered: there is no direct way out from here.
 	WitnessNone
 )
 

@@ -6,13 +6,13 @@ import "time"
 type LinkState int
 
 const (
-	// LinkConnecting: no generation is up, and one is being dialled.
+	// LinkConnecting means: no generation is up, and one is being dialled.
 	LinkConnecting LinkState = iota
-	// LinkUp: a generation is up.
+	// LinkUp means: a generation is up.
 	LinkUp
-	// LinkDown: no generation is up; the next dial waits for NextRetry.
+	// LinkDown means: no generation is up; the next dial waits for NextRetry.
 	LinkDown
-	// LinkDraining: the link has been closed for good and finishes its calls.
+	// LinkDraining means: the link has been closed for good and finishes its calls.
 	LinkDraining
 )
 

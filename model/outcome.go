@@ -48,19 +48,19 @@ func ParseSource(s string) (Source, bool) {
 type OutcomeKind int
 
 const (
-	// OutcomeNone: the source has not been asked since this proxy is known.
+	// OutcomeNone means: the source has not been asked since this proxy is known.
 	OutcomeNone OutcomeKind = iota
-	// OutcomeAddresses: the source named at least one usable address.
+	// OutcomeAddresses means: the source named at least one usable address.
 	OutcomeAddresses
-	// OutcomeEmpty: the source answered, and named no usable address.
+	// OutcomeEmpty means: the source answered, and named no usable address.
 	OutcomeEmpty
-	// OutcomeFailed: the source was asked and gave an error.
+	// OutcomeFailed means: the source was asked and gave an error.
 	OutcomeFailed
-	// OutcomeNotAsked: the source was not asked for a reason of ours (no free
+	// OutcomeNotAsked means: the source was not asked for a reason of ours (no free
 	// slot, another operation on the domain, the caller's own deadline). It says
 	// nothing about the guest.
 	OutcomeNotAsked
-	// OutcomeNotApplicable: the source cannot know this guest (no agent channel,
+	// OutcomeNotApplicable means: the source cannot know this guest (no agent channel,
 	// no libvirt network with DHCP, or turned off by configuration).
 	OutcomeNotApplicable
 )
@@ -139,17 +139,17 @@ func (s DomainState) String() string {
 type InstanceState int
 
 const (
-	// InstanceUnknown: nothing was learned. The zero value, so that a forgotten
+	// InstanceUnknown means: nothing was learned. The zero value, so that a forgotten
 	// assignment can never read as a fact.
 	InstanceUnknown InstanceState = iota
-	// InstanceRunning: active, and an address is known.
+	// InstanceRunning means: active, and an address is known.
 	InstanceRunning
-	// InstanceProvisioning: active, at least one source answered, none names an
+	// InstanceProvisioning means: active, at least one source answered, none names an
 	// address.
 	InstanceProvisioning
-	// InstancePaused: active but its CPUs stand still.
+	// InstancePaused means: active but its CPUs stand still.
 	InstancePaused
-	// InstanceStopped: shut off or crashed.
+	// InstanceStopped means: shut off or crashed.
 	InstanceStopped
 )
 

@@ -39,7 +39,9 @@ func TestDerive(t *testing.T) {
 		{"held", with(serving, func(f *Facts) { f.Held = true }), StateReady, "h"},
 		{"unverified", with(serving, func(f *Facts) { f.Unverified = true }), StateReady, "u"},
 		{"conflict", Facts{Conflict: true}, StatePending, "="},
-		{"all marks", with(serving, func(f *Facts) { f.Drained, f.ReadFailed, f.Held, f.Unverified, f.WriteFailed, f.Conflict = true, true, true, true, true, true }),
+		{"all marks", with(serving, func(f *Facts) {
+			f.Drained, f.ReadFailed, f.Held, f.Unverified, f.WriteFailed, f.Conflict = true, true, true, true, true, true
+		}),
 			StateDrained, "~hu!="},
 	}
 	for _, tt := range tests {
@@ -123,7 +125,7 @@ func TestCredentials_neverPrinted(t *testing.T) {
 	var log strings.Builder
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "creds", c, "spec", spec, "pointer", &c)
 	for name, text := range map[string]string{
-		"%v": fmt.Sprintf("%v", c), "%+v": fmt.Sprintf("%+v", spec), "%#v": fmt.Sprintf("%#v", spec), "%s": fmt.Sprintf("%s", &c),
+		"%v": fmt.Sprintf("%v", c), "%+v": fmt.Sprintf("%+v", spec), "%#v": fmt.Sprintf("%#v", spec), "pointer": fmt.Sprint(&c),
 		"json": string(j), "slog": log.String(),
 	} {
 		if strings.Contains(text, secret) {

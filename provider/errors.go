@@ -34,17 +34,17 @@ var ErrLinkDown = fmt.Errorf("link down: %w", ErrTransient)
 type Class int
 
 const (
-	// ClassNone: no error.
+	// ClassNone means: no error.
 	ClassNone Class = iota
-	// ClassTransient: see ErrTransient.
+	// ClassTransient means: see ErrTransient.
 	ClassTransient
-	// ClassNotFound: see ErrNotFound.
+	// ClassNotFound means: see ErrNotFound.
 	ClassNotFound
-	// ClassConflict: see ErrConflict.
+	// ClassConflict means: see ErrConflict.
 	ClassConflict
-	// ClassPermanent: see ErrPermanent.
+	// ClassPermanent means: see ErrPermanent.
 	ClassPermanent
-	// ClassUnsupported: see ErrUnsupported.
+	// ClassUnsupported means: see ErrUnsupported.
 	ClassUnsupported
 )
 
@@ -109,8 +109,7 @@ func Classify(err error) Class {
 	case errors.Is(err, ErrUnsupported):
 		return ClassUnsupported
 	}
-	var ce *CodedError
-	if errors.As(err, &ce) {
+	if ce, ok := errors.AsType[*CodedError](err); ok {
 		return classOfCode(ce.Code, ce.Message)
 	}
 	return ClassTransient

@@ -162,7 +162,9 @@ func TestGet_sources(t *testing.T) {
 			},
 			state: model.InstanceProvisioning, kinds: [3]model.OutcomeKind{notApp, empty, empty}},
 		{name: "an interface without a MAC", spec: simhost.DomainSpec{Running: true, NICs: lan(mac)},
-			prep:  func(_ *rig, d *simhost.Domain) { d.SetAgentInterfaces([]simhost.Interface{ifc("tun0", "", "10.8.0.2/24")}) },
+			prep: func(_ *rig, d *simhost.Domain) {
+				d.SetAgentInterfaces([]simhost.Interface{ifc("tun0", "", "10.8.0.2/24")})
+			},
 			state: model.InstanceProvisioning, kinds: [3]model.OutcomeKind{notApp, empty, empty}},
 		{name: "the agent has just connected: lo, and eth0 without addresses", spec: simhost.DomainSpec{Running: true, NICs: lan(mac)},
 			prep: func(_ *rig, d *simhost.Domain) {

@@ -106,8 +106,7 @@ func (h *Host) write(ctx context.Context, what string, dom golibvirt.Domain, fn 
 
 // code returns libvirt's code in err, or 0.
 func code(err error) int {
-	var ce *provider.CodedError
-	if errors.As(err, &ce) {
+	if ce, ok := errors.AsType[*provider.CodedError](err); ok {
 		return ce.Code
 	}
 	return 0

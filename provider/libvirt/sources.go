@@ -117,8 +117,7 @@ func failed(err error) answer {
 		a.Kind = model.OutcomeNotAsked
 		return a
 	}
-	var ce *provider.CodedError
-	if errors.As(err, &ce) {
+	if ce, ok := errors.AsType[*provider.CodedError](err); ok {
 		a.Code, a.Message = ce.Code, ce.Message
 	}
 	return a
