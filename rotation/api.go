@@ -62,7 +62,7 @@ func Serve(ctx context.Context, l net.Listener, e Engine) error {
 	return nil
 }
 
-// ErrNotRunning: no virdeck answers on the socket.
+// ErrNotRunning means: no virdeck answers on the socket.
 var ErrNotRunning = errors.New("no virdeck is running here")
 
 // Fetch reads the status of the virdeck whose state directory is dir.
