@@ -70,7 +70,11 @@ func (l *logPane) format(m *Model, r *logbuf.Record, w int) []line {
 		body = append(body, seg{clean(r.Message), st})
 	}
 	for _, a := range attrs {
-		body = append(body, seg{"  " + clean(a.Key) + "=", stDim}, seg{clean(a.Value), st})
+		vst := st
+		if a.Key == "evidence" {
+			vst = stDim // long, and at hand on the proxy's page
+		}
+		body = append(body, seg{"  " + clean(a.Key) + "=", stDim}, seg{clean(a.Value), vst})
 	}
 	if r.Proxy != "" && r.Host != "" && w >= 120 {
 		body = append(body, seg{"  host=", stDim}, seg{clean(r.Host), stDim})

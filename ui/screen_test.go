@@ -131,6 +131,7 @@ func TestGoldenLooks(t *testing.T) {
 	}{
 		"dark":    {true, colorprofile.TrueColor, false},
 		"light":   {false, colorprofile.TrueColor, false},
+		"indexed": {true, colorprofile.ANSI256, false},
 		"sixteen": {true, colorprofile.ANSI, false},
 		"nocolor": {true, colorprofile.ASCII, false},
 		"ascii":   {true, colorprofile.TrueColor, true},

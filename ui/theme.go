@@ -147,13 +147,27 @@ func rgb(dark bool) palette {
 		badgeFg: c("#ffffff"), badgeBg: c("#0a58a8"), sel: c("#d3e4fa")}
 }
 
-// sixteen keeps to the colours that every terminal has. Blue is used in its
-// bright form on dark: ANSI 4 cannot be read there.
+// indexed picks from the 256 fixed colours by hand: rounding would turn the grey
+// of the selection into teal.
+func indexed(dark bool) palette {
+	c := lipgloss.Color
+	if dark {
+		return palette{dim: c("246"), rule: c("240"), title: c("117"), key: c("254"), ready: c("79"), busy: c("111"),
+			unproven: c("80"), warn: c("215"), demoted: c("176"), bad: c("209"),
+			alertFg: c("16"), alertBg: c("215"), badgeFg: c("16"), badgeBg: c("117"), sel: c("237")}
+	}
+	return palette{dim: c("241"), rule: c("250"), title: c("25"), key: c("235"), ready: c("29"), busy: c("26"),
+		unproven: c("24"), warn: c("94"), demoted: c("90"), bad: c("124"),
+		alertFg: c("231"), alertBg: c("94"), badgeFg: c("231"), badgeBg: c("25"), sel: c("189")}
+}
+
+// sixteen keeps to the colours that every terminal has. There is no blue on dark:
+// neither of the two can be read everywhere.
 func sixteen(dark bool) palette {
 	c := lipgloss.Color
 	if dark {
-		return palette{dim: c("7"), rule: c("8"), title: c("14"), key: c("15"), ready: c("10"), busy: c("12"),
-			unproven: c("14"), warn: c("11"), demoted: c("13"), bad: c("9"),
+		return palette{dim: c("7"), rule: c("8"), title: c("14"), key: c("15"), ready: c("10"), busy: c("14"),
+			unproven: c("6"), warn: c("11"), demoted: c("13"), bad: c("9"),
 			alertFg: c("0"), alertBg: c("11"), badgeFg: c("0"), badgeBg: c("14")}
 	}
 	return palette{dim: c("8"), rule: c("7"), title: c("4"), key: c("0"), ready: c("2"), busy: c("4"),
@@ -173,6 +187,8 @@ func newTheme(dark bool, profile colorprofile.Profile, ascii bool) theme {
 	case mono:
 	case few:
 		p = sixteen(dark)
+	case profile == colorprofile.ANSI256:
+		p = indexed(dark)
 	default:
 		p = rgb(dark)
 	}

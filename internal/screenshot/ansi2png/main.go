@@ -4,13 +4,14 @@
 package main
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"image/png"
 	"io"
 	"os"
+	"strings"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/vt"
 
 	"virdeck/internal/screenshot"
@@ -34,9 +35,18 @@ func run(w, h int, light bool, out string) (err error) {
 		return fmt.Errorf("screen: %w", err)
 	}
 	em := vt.NewEmulator(w, h)
-	in = bytes.ReplaceAll(bytes.TrimRight(in, "\n"), []byte("\n"), []byte("\r\n"))
-	if _, err := em.Write(in); err != nil {
-		return fmt.Errorf("screen: %w", err)
+	for i, l := range strings.Split(strings.TrimRight(string(in), "\n"), "\n") {
+		if i > 0 {
+			l = "\r\n" + l
+		}
+		// tmux leaves out what was cleared to the end of a line, in whatever
+		// colour: the colour in force there says in which.
+		if ansi.StringWidth(l) < w {
+			l += "\x1b[K"
+		}
+		if _, err := em.Write([]byte(l)); err != nil {
+			return fmt.Errorf("screen: %w", err)
+		}
 	}
 	look := screenshot.Dark()
 	if light {
