@@ -50,7 +50,9 @@ func typed[A, R any](f func(c *call, a *A) (R, *Error)) func(*call, []byte) ([]b
 }
 
 // table is a part of the procedure table. Each area of the protocol has its own;
-// procedures joins them.
+// procedures joins them. An area that is yet to come, such as storage, adds its
+// table here and its state to Host; one with streams also takes the frames of
+// type stream that conn.nextCall passes over.
 type table map[Proc]procedure
 
 func procedures() table {

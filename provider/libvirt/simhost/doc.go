@@ -6,9 +6,20 @@
 // What it holds: a [Host] is one daemon with its [Domain]s and networks; each
 // domain has a guest that boots in stages, an agent, leases, an ARP entry and a
 // little forward proxy; an [Origin] is the web server that the proxies reach.
-// Nothing leaves the process. What the daemon answers, and when, follows what
-// real daemons (libvirt 9.0.0) were measured to do; where a rule is simplified,
-// its comment says so.
+// Nothing leaves the process.
+//
+// What the daemon answers, and when, follows what a real one (libvirt 9.0.0 with
+// QEMU) was measured to do. A test replays a recording of its frames byte for
+// byte, errors and events included; testdata/record-setup.sh says how to make it
+// anew. Simplified are: descriptions have the devices that matter and no more;
+// statistics have the state group alone; lists come in the order of AddDomain; a
+// call is of normal or of high priority as in the protocol's definition, and
+// nothing else is scheduled; there are no streams, snapshots or volumes.
+//
+// Faults are commanded at run time: of the daemon ([Host.Kill], [Host.Freeze],
+// [Host.Refuse]), of calls ([Host.Inject]), of guests and their agents (the
+// methods of [Domain]), of proxies ([Domain.SetProxy]) and of the origin
+// ([Origin.SetMode]).
 //
 // Connections exist in two forms: in memory ([Host.Dial], [Host.DialProxy],
 // [Origin.Dial]), made of channels and condition variables only, so that a

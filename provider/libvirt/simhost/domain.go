@@ -35,7 +35,8 @@ type DomainSpec struct {
 	Running bool
 	// Autostart is only reported.
 	Autostart bool
-	// ShutdownTakes is how long the guest takes to power off when asked. Default 2 s.
+	// ShutdownTakes is how long the guest takes to power off when asked. Default
+	// 2 s; a negative value is a guest that does not listen.
 	ShutdownTakes time.Duration
 	// MemoryMiB and VCPUs are only reported. Defaults 256 and 1.
 	MemoryMiB uint64

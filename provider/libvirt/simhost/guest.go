@@ -148,7 +148,8 @@ func (d *Domain) AgentRestart(gap time.Duration) {
 
 // AgentHang stops the agent's process in the guest (SIGSTOP): the channel stays
 // connected, calls block: without limit when the daemon has talked to this agent
-// before, else for libvirt's 5 s; with a response timeout set, for that long.
+// before, else for libvirt's 5 s; with a response timeout set, for that long. No
+// effect on an agent that is not connected.
 func (d *Domain) AgentHang() {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()

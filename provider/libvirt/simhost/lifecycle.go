@@ -25,7 +25,7 @@ func (h *Host) newDomain(spec DomainSpec) *Domain {
 	if spec.Port == 0 {
 		spec.Port = 3128
 	}
-	if spec.ShutdownTakes <= 0 {
+	if spec.ShutdownTakes == 0 {
 		spec.ShutdownTakes = 2 * time.Second
 	}
 	if spec.MemoryMiB == 0 {
@@ -150,7 +150,8 @@ func (d *Domain) bootDone() {
 	d.guest.proxyUp = b.Proxy >= 0
 }
 
-// Shutdown asks the guest to power off, which it does after its ShutdownTakes.
+// Shutdown asks the guest to power off, which it does after its ShutdownTakes, if
+// it listens.
 // It is an *Error (code 55) when the domain is not running.
 func (d *Domain) Shutdown() error {
 	d.h.mu.Lock()
@@ -164,6 +165,9 @@ func (d *Domain) Shutdown() error {
 func (d *Domain) shutdown() *Error {
 	if d.state != libvirt.DomainRunning {
 		return fail(fromQEMU, libvirt.ErrOperationInvalid, "domain is not running")
+	}
+	if d.spec.ShutdownTakes < 0 {
+		return nil // the guest was asked, that is all a daemon knows
 	}
 	run := d.id
 	d.guest.after(d, d.spec.ShutdownTakes, func() {

@@ -178,6 +178,20 @@ func TestPowerErrors(t *testing.T) {
 	}
 }
 
+func TestGuestThatDoesNotListen(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		h := newHost(t, Options{})
+		d := h.AddDomain(DomainSpec{Name: "d", Running: true, ShutdownTakes: -1})
+		if err := d.Shutdown(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if state, _ := d.State(); state != libvirt.DomainRunning {
+			t.Errorf("state %d, want running", state)
+		}
+	})
+}
+
 func TestStagesThatNeverCome(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := newHost(t, Options{})
