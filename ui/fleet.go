@@ -105,12 +105,12 @@ func (m *Model) banners(limit int) []line {
 	var out []line
 	h := m.snap.Health
 	if h.Frozen {
-		out = append(out, line{{" " + letters("ROTATION FROZEN"), stAlert},
+		out = append(out, line{{" " + letters("ROTATION FROZEN", m.w), stAlert},
 			{"  since " + age(m.at, h.FrozenSince) + ": " + clean(orWord(h.FrozenWhy, "control and targets fail")) +
 				". Nobody enters or leaves.", stAlert}})
 	}
 	if h.BrakeOn {
-		out = append(out, line{{" " + letters("BRAKE"), stAlert},
+		out = append(out, line{{" " + letters("BRAKE", m.w), stAlert},
 			{"  since " + age(m.at, h.BrakeSince) + ": " + clean(orWord(h.BrakeNote, "several demotions wait for witnesses")), stAlert}})
 	}
 	for _, level := range []model.NoticeLevel{model.NoticeAlert, model.NoticeWarn, model.NoticeInfo} {
@@ -139,8 +139,12 @@ func (m *Model) banners(limit int) []line {
 	return out
 }
 
-// letters writes a word large, as far as a terminal can.
-func letters(s string) string {
+// letters writes a word large, as far as a terminal can, where that leaves room
+// for the reason.
+func letters(s string, w int) string {
+	if w < 100 {
+		return s
+	}
 	var b strings.Builder
 	for i, r := range s {
 		if i > 0 {

@@ -37,7 +37,10 @@ func (m *Model) hints(w int) line {
 		if i < len(all)-1 && all[i][0].text != "?" {
 			last = helpHint(all)
 		}
-		if out.width()+h.width()+2+last.width() > w {
+		if len(last) > 0 {
+			last = append(line{{"  ", stText}}, last...)
+		}
+		if out.width()+h.width()+last.width() > w {
 			continue
 		}
 		out = append(append(out, h...), seg{"  ", stText})

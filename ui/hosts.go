@@ -43,7 +43,12 @@ const hostPrefix = 3 // cursor and number
 func (m *Model) hostHeader(w int) line {
 	cols := m.hostColumns()
 	gap := gapFor(w)
-	return m.assemble(text(spaces(hostPrefix), stText), allot(cols, w-hostPrefix, gap), gap, titles(cols))
+	l := m.assemble(text(spaces(hostPrefix), stText), allot(cols, w-hostPrefix, gap), gap, titles(cols))
+	if win := m.hosts.window(); win != "" {
+		note := fmt.Sprintf("%s of %d ", win, len(m.hostRows))
+		l = append(m.th.fit(l, w-len(note)), seg{note, stDim})
+	}
+	return l
 }
 
 func (m *Model) hostLine(i, w int, widths []int, gap int) line {

@@ -1,6 +1,9 @@
 package ui
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // list is a cursor and a window over rows that are known by name. A refresh
 // keeps the cursor on its row and that row on its line of the screen, as far as
@@ -64,6 +67,18 @@ func (l *list) goTo(at int) {
 }
 
 func (l *list) move(d int) { l.goTo(l.at + d) }
+
+// window names the rows in sight, counted from 1; empty when all are.
+func (l *list) window() string {
+	from, to := l.visible()
+	if to-from >= len(l.keys) {
+		return ""
+	}
+	if to-from <= 1 {
+		return fmt.Sprint(to)
+	}
+	return fmt.Sprintf("%d-%d", from+1, to)
+}
 
 // visible returns the range of rows in the window.
 func (l *list) visible() (from, to int) {

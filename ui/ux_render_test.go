@@ -349,3 +349,20 @@ func BenchmarkReindex(b *testing.B) {
 		})
 	}
 }
+
+func TestWindowOfALongListIsNamed(t *testing.T) {
+	c := newConsole(t, big(312), 80, 24)
+	c.press("G")
+	if s := c.screen(t); lineOf(s, "rows 300-312", "312 proxies") < 0 {
+		t.Errorf("\n%s", s)
+	}
+	many := fleet()
+	for i := range 40 {
+		many.Hosts = append(many.Hosts, &model.HostView{Name: model.HostName(fmt.Sprintf("h-%02d", i))})
+	}
+	c = newConsole(t, many, 80, 24)
+	c.press("shift+tab", "G")
+	if s := c.screen(t); lineOf(s, "HOST", "of 44") < 0 || lineOf(s, ">  h-39") < 0 {
+		t.Errorf("\n%s", s)
+	}
+}

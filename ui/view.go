@@ -199,8 +199,8 @@ func (m *Model) paneTitle(p pane, s string) seg {
 }
 
 func (m *Model) drawHosts(c *canvas, rows int) {
-	c.add(m.hostHeader(m.w), plain)
 	m.hosts.resize(rows)
+	c.add(m.hostHeader(m.w), plain)
 	if len(m.hostRows) == 0 {
 		c.add(text("   no hosts are configured", stDim), plain)
 		return
@@ -225,10 +225,10 @@ func (m *Model) ground(on bool, p pane) variant {
 }
 
 func (m *Model) drawTable(c *canvas, rows int) {
+	m.table.resize(rows)
 	c.rule(m.tableTitle(), m.tableRemarks()...)
 	cols, widths, gap := m.tableWidths(m.w)
 	c.add(m.assemble(text(spaces(tablePrefix), stText), widths, gap, titles(cols)), plain)
-	m.table.resize(rows)
 	from, to := m.table.visible()
 	for i := from; i < to; i++ {
 		m.hits = append(m.hits, hit{len(c.lines), paneProxies, i})
@@ -270,6 +270,9 @@ func (m *Model) tableRemarks() []line {
 	out = append(out, text("sort "+name+" "+arrow, stDim))
 	if len(m.marks) > 0 {
 		out = append(out, text(fmt.Sprintf("%d marked", len(m.marks)), stWarn))
+	}
+	if w := m.table.window(); w != "" {
+		out = append(out, text("rows "+w, stDim))
 	}
 	if m.filter.empty() {
 		return append(out, text(count(m.total, "proxy", "proxies"), stDim))
