@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
 )
 
 // How long Run waits for the program to put the terminal back after it was
@@ -26,8 +29,26 @@ const quitGrace = 2 * time.Second
 func Run(ctx context.Context, opts Options) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	p := tea.NewProgram(New(opts), tea.WithoutSignalHandler(), tea.WithEnvironment(os.Environ()))
+	p := tea.NewProgram(New(opts), programOptions(os.Environ())...)
 	return runProgram(ctx, p, quitGrace)
+}
+
+// programOptions are those of a program in a terminal with this environment. Any
+// value of NO_COLOR but the empty one turns colours off (no-color.org); the
+// library takes only those that read as true.
+func programOptions(env []string) []tea.ProgramOption {
+	out := []tea.ProgramOption{tea.WithoutSignalHandler(), tea.WithEnvironment(env)}
+	if noColor(env) {
+		out = append(out, tea.WithColorProfile(colorprofile.ASCII))
+	}
+	return out
+}
+
+func noColor(env []string) bool {
+	return slices.ContainsFunc(env, func(e string) bool {
+		v, ok := strings.CutPrefix(e, "NO_COLOR=")
+		return ok && v != ""
+	})
 }
 
 // runProgram runs p until it ends by itself or ctx does.

@@ -203,6 +203,14 @@ func TestStalledTerminalDelaysNobody(t *testing.T) {
 	tm.prog.Wait()
 }
 
+func TestNoColor(t *testing.T) {
+	for env, want := range map[string]bool{"NO_COLOR=1": true, "NO_COLOR=yes": true, "NO_COLOR=0": true, "NO_COLOR=": false, "COLOR=1": false} {
+		if got := noColor([]string{"TERM=xterm", env}); got != want {
+			t.Errorf("%s: %v", env, got)
+		}
+	}
+}
+
 type panicking struct{ fakeEngine }
 
 func (*panicking) Submit(model.Command) (model.OpID, error) { panic("broken engine") }
