@@ -209,7 +209,7 @@ func (h *host) setDrained(p *proxy, v bool) {
 
 // reconnect replaces the link, showing its phases.
 func (h *host) reconnect(id model.OpID) {
-	ctx, cancel := context.WithTimeout(context.Background(), reconnectLimit)
+	ctx, cancel := context.WithTimeout(h.c.ctx, reconnectLimit)
 	defer cancel()
 	h.c.ops.phase(id, "closing the old connection")
 	stop := make(chan struct{})
@@ -252,7 +252,7 @@ func (h *host) touchLink() {
 
 // power starts, stops or restarts a VM on an operator's word.
 func (h *host) power(p *proxy, v model.Verb, id model.OpID) {
-	ctx, cancel := context.WithTimeout(context.Background(), powerLimit)
+	ctx, cancel := context.WithTimeout(h.c.ctx, powerLimit)
 	defer cancel()
 	h.c.ops.phase(id, v.String()+" of domain "+p.spec.Domain)
 	h.c.touch()

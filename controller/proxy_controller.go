@@ -74,6 +74,8 @@ type Controller struct {
 	rand    func() float64
 	health  Health
 	started time.Time
+	ctx     context.Context // of operators' commands; ends with Run
+	stop    context.CancelFunc
 
 	hosts  []*host // in declaration order, the external group last
 	byName map[model.HostName]*host
@@ -101,6 +103,7 @@ func New(s Settings, d Deps) *Controller {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.claims = newClaims()
+	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.health = d.Health(c.onHealth)
 	for _, hs := range d.Hosts {
 		c.addHost(hs)
@@ -147,6 +150,7 @@ func (c *Controller) Run(ctx context.Context) {
 		wg.Go(func() { h.run(ctx) })
 	}
 	c.publishLoop(ctx)
+	c.stop()
 	wg.Wait()
 	for _, h := range c.hosts {
 		h.close()

@@ -219,18 +219,13 @@ func (e *Engine) observe(s *subject, r model.ProbeResult, start time.Time) time.
 	dirty := e.apply(s, r, now)
 	dirty = append(dirty, e.settle(now)...)
 	wait := pace(s.c, e.cfg, s.lastIn, now) - time.Since(start)
-	// Half of a tenth to either side: probes that began together drift apart.
-	wait += time.Duration((e.deps.Rand() - 0.5) * 0.1 * float64(e.cfg.Interval) * boolTo(s.c.in && s.c.fails == 0))
+	if s.c.in && s.c.fails == 0 {
+		// A twentieth to either side: probes that began together drift apart.
+		wait += time.Duration((e.deps.Rand() - 0.5) / 10 * float64(e.cfg.Interval))
+	}
 	e.mu.Unlock()
 	for _, k := range dirty {
 		e.deps.Dirty(k)
 	}
 	return max(wait, minGap)
-}
-
-func boolTo(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -2,6 +2,7 @@ package health
 
 import (
 	"slices"
+	"time"
 
 	"virdeck/model"
 )
@@ -42,7 +43,7 @@ func (e *Engine) Fleet() model.FleetHealth {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f := model.FleetHealth{BrakeOn: !e.brake.IsZero(), BrakeSince: e.brake, BrakeNote: e.note}
-	failing := 0
+	failing, since, why := 0, time.Time{}, ""
 	for i, c := range e.controls {
 		// The best word of any target: one that answers is enough to go on.
 		if i == 0 || better(c.state, f.Control) {
@@ -50,19 +51,15 @@ func (e *Engine) Fleet() model.FleetHealth {
 		}
 		if c.state == model.WitnessFailing {
 			failing++
-			if f.FrozenSince.IsZero() || c.since.Before(f.FrozenSince) {
-				f.FrozenSince = c.since
-			}
-			f.FrozenWhy = c.target.URL.Host + " does not answer without a proxy either: " + c.note
+			since = later(since, c.since) // frozen since the last of them failed
+			why = c.target.URL.Host + " does not answer without a proxy either: " + c.note
 		}
 	}
 	switch {
 	case len(e.controls) > 0 && failing == len(e.controls):
-		f.Frozen = true
+		f.Frozen, f.FrozenSince, f.FrozenWhy = true, since, why
 	case e.stuck != "" && e.brake.IsZero():
 		f.Frozen, f.FrozenSince, f.FrozenWhy = true, e.stuckAt, e.stuck
-	default:
-		f.FrozenSince, f.FrozenWhy = f.BrakeSince, ""
 	}
 	return f
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -282,6 +283,29 @@ func TestGet_callersDeadlineLeavesTheLinkAlone(t *testing.T) {
 		}
 		if k := kinds(in); k[model.SourceAgent] != notAsk {
 			t.Errorf("agent outcome %v, want not asked", k[model.SourceAgent])
+		}
+	})
+}
+
+// Two proxies in one VM are read at one time: they share the agent's answer, and
+// neither is told that nobody could be asked.
+func TestGet_twoReadersOfOneGuestShareTheAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, simhost.Options{}, nil)
+		r.bridged("p-01", "10.0.0.21/24")
+		r.sim.Inject(simhost.Fault{Proc: simhost.ProcDomainInterfaceAddresses, Kind: simhost.FaultDelay, Delay: 500 * time.Millisecond})
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				in, err := r.Get(t.Context(), provider.GetRequest{Domain: "p-01", Sources: []model.Source{model.SourceAgent}})
+				if err != nil || in.Address != addr("10.0.0.21") {
+					t.Errorf("%v, %v", in.Address, err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := r.sim.Calls()[simhost.ProcDomainInterfaceAddresses]; n != 1 {
+			t.Errorf("asked %d times, want once", n)
 		}
 	})
 }

@@ -39,6 +39,7 @@ type Host struct {
 
 	mu        sync.Mutex
 	infos     map[string]cachedInfo // by UUID
+	agents    map[string]*agentCall // by UUID; two proxies in one VM share the question
 	networks  map[string]*networkCache
 	uuid      string // of the host, of the present generation
 	arpBroken bool
@@ -53,6 +54,9 @@ type cachedInfo struct {
 	timeoutSet  bool   // the agent's response timeout is set for this incarnation
 	timeoutNote string // why it could not be
 }
+
+// agentCall is what a guest's agent said last.
+type agentCall = shared[[]golibvirt.DomainInterface]
 
 // networkCache is what is known of a libvirt network in one generation. Its
 // facts never change.
@@ -70,7 +74,7 @@ type networkFacts struct {
 
 // New starts a host: its link dials at once.
 func New(o Options) *Host {
-	h := &Host{opts: o, name: o.Link.Host, infos: map[string]cachedInfo{}, networks: map[string]*networkCache{}}
+	h := &Host{opts: o, name: o.Link.Host, infos: map[string]cachedInfo{}, agents: map[string]*agentCall{}, networks: map[string]*networkCache{}}
 	if h.opts.OnEvent == nil {
 		h.opts.OnEvent = func(provider.Event) {}
 	}

@@ -114,6 +114,11 @@ func (h *Host) forgetGone(lk looked) {
 			delete(h.infos, u)
 		}
 	}
+	for u := range h.agents {
+		if !here[u] {
+			delete(h.agents, u)
+		}
+	}
 }
 
 func formatUUID(u golibvirt.UUID) string {

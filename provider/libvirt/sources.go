@@ -25,6 +25,10 @@ const (
 // leaseAge is how old a network's leases may be for a Get.
 const leaseAge = time.Second
 
+// agentAge is how old an agent's answer may be: only so old that two proxies in
+// one VM, read at one time, ask once.
+const agentAge = 100 * time.Millisecond
+
 // agentSlack is how long after libvirt's own limit an agent call is given up.
 // Without such a limit, agentPatience is all that it gets.
 const (
@@ -44,7 +48,7 @@ func (h *Host) ask(ctx context.Context, src model.Source, dom golibvirt.Domain, 
 	case model.SourceLease:
 		return h.askLease(ctx, info, start.Add(-leaseAge))
 	case model.SourceAgent:
-		a = h.askAgent(ctx, dom, info)
+		a = h.askAgent(ctx, dom, info, start.Add(-agentAge))
 	case model.SourceARP:
 		a = h.askARP(ctx, dom, info)
 	}
@@ -52,7 +56,7 @@ func (h *Host) ask(ctx context.Context, src model.Source, dom golibvirt.Domain, 
 	return a
 }
 
-func (h *Host) askAgent(ctx context.Context, dom golibvirt.Domain, info domainInfo) answer {
+func (h *Host) askAgent(ctx context.Context, dom golibvirt.Domain, info domainInfo, notBefore time.Time) answer {
 	if !info.agent {
 		return answer{Outcome: model.Outcome{Kind: model.OutcomeNotApplicable, Message: "the domain has no guest agent channel"}}
 	}
@@ -60,13 +64,23 @@ func (h *Host) askAgent(ctx context.Context, dom golibvirt.Domain, info domainIn
 	if h.opts.AgentTimeout > 0 {
 		patience = h.opts.AgentTimeout + agentSlack
 	}
-	actx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	ifs, err := h.interfaces(actx, ClassAgent, dom, ifaceAgent)
-	if err != nil && actx.Err() != nil && ctx.Err() == nil {
-		// Asked, and silent: that is the guest's doing, not ours.
-		err = fmt.Errorf("the agent gave no answer within %s; libvirt still waits for it", patience)
+	h.mu.Lock()
+	a := h.agents[info.uuid]
+	if a == nil {
+		a = &agentCall{}
+		h.agents[info.uuid] = a
 	}
+	h.mu.Unlock()
+	ifs, err := a.get(ctx, notBefore, func() ([]golibvirt.DomainInterface, error) {
+		actx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		ifs, err := h.interfaces(actx, ClassAgent, dom, ifaceAgent)
+		if errors.Is(err, context.DeadlineExceeded) {
+			// Asked, and silent: that is the guest's doing, not ours.
+			err = fmt.Errorf("the agent gave no answer within %s; libvirt still waits for it", patience)
+		}
+		return ifs, err
+	})
 	return h.fromInterfaces(ifs, err, info)
 }
 
