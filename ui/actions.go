@@ -58,7 +58,7 @@ func (m *Model) tellResult(p pending) {
 	slices.Sort(p.failed)
 	switch {
 	case len(p.failed) == 0 && p.single != "":
-		m.say(strings.TrimSuffix(fmt.Sprintf("%s %s: %s", p.verb, p.single, orWord(p.result, "done")), ": "))
+		m.say(fmt.Sprintf("%s %s: %s", p.verb, p.single, orWord(p.result, "done")))
 	case len(p.failed) == 0:
 		m.say(fmt.Sprintf("%s: %d done", p.verb, p.done))
 	case p.done == 0 && len(p.failed) == 1:
@@ -203,13 +203,10 @@ func command(v model.Verb, p *model.ProxyView) model.Command {
 	return model.Command{Verb: v, Host: p.Spec.Host, Proxy: p.Spec.Name}
 }
 
-// perProxy submits one verb for those targets that refuse does not exclude.
-func (m *Model) perProxy(v model.Verb, refuse func(*model.ProxyView) string) {
+// perProxy returns the commands of one verb for those targets that refuse does
+// not exclude. Without any it has said why.
+func (m *Model) perProxy(v model.Verb, refuse func(*model.ProxyView) string) []model.Command {
 	ps, why := m.targets()
-	if why != "" {
-		m.hint(why)
-		return
-	}
 	var cmds []model.Command
 	for _, p := range ps {
 		if w := refuse(p); w != "" {
@@ -220,9 +217,8 @@ func (m *Model) perProxy(v model.Verb, refuse func(*model.ProxyView) string) {
 	}
 	if len(cmds) == 0 {
 		m.hint(why)
-		return
 	}
-	m.submit(cmds...)
+	return cmds
 }
 
 func (m *Model) reconcile() {
@@ -234,7 +230,7 @@ func (m *Model) reconcile() {
 		m.reconcileHost()
 		return
 	}
-	m.perProxy(model.VerbReconcile, func(*model.ProxyView) string { return "" })
+	m.submit(m.perProxy(model.VerbReconcile, func(*model.ProxyView) string { return "" })...)
 }
 
 func (m *Model) reconcileHost() {
@@ -246,22 +242,37 @@ func (m *Model) reconcileHost() {
 	m.submit(model.Command{Verb: model.VerbReconcileHost, Host: h.Name})
 }
 
+// drain takes proxies out of the rotation: one at once, since D puts it back;
+// several, or the last of a pool, after a question, since marks may be out of
+// sight.
 func (m *Model) drain() {
-	m.perProxy(model.VerbDrain, func(p *model.ProxyView) string {
+	cmds := m.perProxy(model.VerbDrain, func(p *model.ProxyView) string {
 		if p.Drained {
-			return string(p.Spec.Name) + " is drained already; D takes it back"
+			return string(p.Spec.Name) + " is drained already; D puts it back"
 		}
 		return ""
 	})
+	left, emptied := m.remaining(cmds)
+	if len(cmds) <= 1 && !emptied || m.opts.ReadOnly {
+		m.submit(cmds...)
+		return
+	}
+	title := "Drain " + string(cmds[0].Proxy) + "?"
+	body := []line{text("It leaves the rotation; open connections may finish. D puts it back.", stText)}
+	if len(cmds) > 1 {
+		title = fmt.Sprintf("Drain %d proxies?", len(cmds))
+		body = []line{text("They leave the rotation; open connections may finish. D puts them back.", stText), names(cmds)}
+	}
+	m.dialog = &dialog{title: clean(title), body: append(body, left...), yes: "drain", do: func(m *Model) { m.submit(cmds...) }}
 }
 
 func (m *Model) undrain() {
-	m.perProxy(model.VerbUndrain, func(p *model.ProxyView) string {
+	m.submit(m.perProxy(model.VerbUndrain, func(p *model.ProxyView) string {
 		if !p.Drained {
 			return string(p.Spec.Name) + " is not drained"
 		}
 		return ""
-	})
+	})...)
 }
 
 func (m *Model) toggleMark() {

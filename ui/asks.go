@@ -144,17 +144,14 @@ func (m *Model) askVM(v model.Verb, word, consequence string, refuse func(*model
 	body := []line{text(consequence, stText)}
 	if len(cmds) > 1 {
 		title = fmt.Sprintf("%s %d proxies?", capital(word), len(cmds))
-		names := make([]string, len(cmds))
-		for i, c := range cmds {
-			names[i] = string(c.Proxy)
-		}
-		body = append(body, text(clean(strings.Join(names, " ")), stStrong))
+		body = append(body, names(cmds))
 	}
 	if why != "" {
 		body = append(body, text("Not among them: "+clean(why), stDim))
 	}
 	if v != model.VerbStart {
-		body = append(body, m.remaining(seen)...)
+		left, _ := m.remaining(cmds)
+		body = append(body, left...)
 	}
 	m.dialog = &dialog{
 		title: clean(title), body: body, yes: word,
@@ -185,12 +182,26 @@ func (m *Model) cannotWrite(p *model.ProxyView) string {
 	return ""
 }
 
-// remaining says what a pool has left without the proxies named.
-func (m *Model) remaining(without map[model.ProxyName]model.Incarnation) []line {
+// names lists the proxies that commands are about.
+func names(cmds []model.Command) line {
+	out := make([]string, len(cmds))
+	for i, c := range cmds {
+		out[i] = string(c.Proxy)
+	}
+	return text(clean(strings.Join(out, " ")), stStrong)
+}
+
+// remaining says what each pool has left in rotation without the proxies that
+// commands take out, and whether one has nothing left.
+func (m *Model) remaining(cmds []model.Command) (lines []line, emptied bool) {
+	without := map[model.ProxyName]bool{}
+	for _, c := range cmds {
+		without[c.Proxy] = true
+	}
 	left, touched := map[string]int{}, []string{}
 	for _, h := range m.live.Hosts {
 		for _, p := range h.Proxies {
-			_, out := without[p.Spec.Name]
+			out := without[p.Spec.Name]
 			if _, ok := left[p.Spec.Pool]; !ok {
 				left[p.Spec.Pool] = 0
 			}
@@ -202,7 +213,6 @@ func (m *Model) remaining(without map[model.ProxyName]model.Incarnation) []line 
 			}
 		}
 	}
-	var out []line
 	done := map[string]bool{}
 	for _, pool := range touched {
 		if done[pool] {
@@ -211,11 +221,11 @@ func (m *Model) remaining(without map[model.ProxyName]model.Incarnation) []line 
 		done[pool] = true
 		st := stText
 		if left[pool] == 0 {
-			st = stBad
+			st, emptied = stBad, true
 		}
-		out = append(out, text(fmt.Sprintf("Pool %s is left with %d in rotation.", clean(orWord(pool, "(none)")), left[pool]), st))
+		lines = append(lines, text(fmt.Sprintf("Pool %s is left with %d in rotation.", clean(orWord(pool, "(none)")), left[pool]), st))
 	}
-	return out
+	return lines, emptied
 }
 
 func capital(s string) string {

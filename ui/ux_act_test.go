@@ -92,6 +92,24 @@ func TestUX05_harmlessActsDoNotAsk(t *testing.T) {
 	}
 }
 
+// Draining several, or the last one of a pool, asks: marks may be out of sight.
+func TestUX05_drainOfManyOrOfTheLastAsks(t *testing.T) {
+	c := newConsole(t, fleet(), 120, 30)
+	c.press("space", "space", "d")
+	if s := c.screen(t); lineOf(s, "Drain 2 proxies?") < 0 || lineOf(s, "p-04 p-05") < 0 || len(c.eng.cmds) != 0 {
+		t.Errorf("several are drained without a question: %v\n%s", c.sent(), s)
+	}
+	c.press("y")
+	if got := c.sent(); !slices.Equal(got, []string{"drain beelink/p-04", "drain beelink/p-05"}) {
+		t.Errorf("sent %v", got)
+	}
+	c = newConsole(t, fleet(), 120, 30)
+	c.press("4", "d")
+	if s := c.screen(t); lineOf(s, "Drain ext-1?") < 0 || lineOf(s, "Pool fallback is left with 0 in rotation.") < 0 || len(c.eng.cmds) != 0 {
+		t.Errorf("the last of a pool is drained without a question: %v\n%s", c.sent(), s)
+	}
+}
+
 func TestUX05_stopSaysWhatIsLeft(t *testing.T) {
 	c := newConsole(t, fleet(), 120, 30)
 	c.eng.publish(func(s *model.Snapshot) {
@@ -118,7 +136,7 @@ func TestUX06_aKeyThatCannotActSaysWhy(t *testing.T) {
 		{"restart of an external", []string{"4", "x"}, "ext-1 is external: there is no VM to act on"},
 		{"reconnect of externals", []string{"4", "c"}, "external proxies have no link: nothing to reconnect"},
 		{"start of a running one", []string{"S"}, "p-04 runs already; x restarts it"},
-		{"drain twice", []string{"2", "G", "d"}, "q-04 is drained already; D takes it back"},
+		{"drain twice", []string{"2", "G", "d"}, "q-04 is drained already; D puts it back"},
 		{"undrain of one that is not", []string{"D"}, "p-04 is not drained"},
 		{"drain from the hosts", []string{"shift+tab", "d"}, "the keys are on the hosts: tab goes to the proxies"},
 		{"mark from the log", []string{"tab", "space"}, "marks are for proxies: tab goes there"},
