@@ -59,11 +59,21 @@ func (m *Model) closeDialog(msg string) {
 // drawDialog returns the box of the dialog as lines of equal width.
 func (m *Model) drawDialog(maxW int) []line {
 	d := m.dialog
-	w := max(cells(d.title)+2, 40)
-	for _, l := range d.body {
+	limit := max(min(maxW-6, 66), 10)
+	body := wrapLines(limit, text(d.title, stStrong))
+	if m.h >= 14 {
+		body = append(body, nil)
+	}
+	body = append(body, wrapLines(limit, d.body...)...)
+	// The buttons are always in sight: what does not fit above them goes.
+	if room := max(m.h-5, 1); len(body) > room {
+		body = body[:room]
+	}
+	w := 34
+	for _, l := range body {
 		w = max(w, l.width())
 	}
-	w = min(w, maxW-4)
+	w = min(w, max(maxW-4, 1))
 	yes, no := stText, stStrong
 	yl, nl := "  ", "[ "
 	yr, nr := "  ", " ]"
@@ -73,10 +83,10 @@ func (m *Model) drawDialog(maxW int) []line {
 	}
 	buttons := line{{nl, no}, {"cancel", no}, {" esc", stDim}, {nr, no}, {"   ", stText},
 		{yl, yes}, {d.yes, yes}, {" y", stWarn}, {yr, yes}}
-	lines := []line{text(d.title, stStrong), nil}
-	lines = append(lines, d.body...)
-	lines = append(lines, nil, buttons)
-	return m.box(lines, w)
+	if len(body)+5 < m.h {
+		body = append(body, nil)
+	}
+	return m.box(append(body, buttons), w)
 }
 
 // box frames lines, each cut or padded to w cells.

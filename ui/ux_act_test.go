@@ -290,3 +290,21 @@ func TestUX25_toastsStayLongEnoughAndAreLogged(t *testing.T) {
 		t.Errorf("not in the log:\n%s", c.screen(t))
 	}
 }
+
+// A dialog says all of its consequence at 80 columns, and shows its buttons in the
+// smallest window.
+func TestUX04_dialogFitsTheWindow(t *testing.T) {
+	c := newConsole(t, fleet(), 40, 10)
+	c.press("T")
+	if s := c.screen(t); lineOf(s, "Stop p-04 on beelink?") < 0 || lineOf(s, "[ cancel esc ]", "stop y") < 0 || lineOf(s, "Its connections break") < 0 {
+		t.Errorf("\n%s", s)
+	}
+	c = newConsole(t, fleet(), 80, 24)
+	c.press("space", "space", "space", "space", "space", "T")
+	s := c.screen(t)
+	for _, w := range []string{"Stop 5 proxies?", "p-01 p-02 p-03 p-04 p-05", "Pool default is left with 6 in rotation.", "[ cancel esc ]"} {
+		if lineOf(s, w) < 0 {
+			t.Errorf("no %q in\n%s", w, s)
+		}
+	}
+}

@@ -46,6 +46,22 @@ func splitWords(l line, w int) (first, rest line) {
 	return first, unspace(rest)
 }
 
+// wrapLines breaks lines so that none is wider than w cells.
+func wrapLines(w int, lines ...line) []line {
+	var out []line
+	for _, rest := range lines {
+		for {
+			var first line
+			first, rest = splitWords(rest, w)
+			out = append(out, first)
+			if rest.width() == 0 {
+				break
+			}
+		}
+	}
+	return out
+}
+
 func unspace(l line) line {
 	for len(l) > 0 {
 		l[0].text = strings.TrimLeft(l[0].text, " ")
