@@ -169,7 +169,7 @@ func sources(in []config.Source) []model.Source {
 
 func endpoint(e config.Endpoint) libvirt.Endpoint {
 	out := libvirt.Endpoint{
-		Sockets: libvirt.DefaultSockets(), User: e.User, KeyFile: e.KeyFile, KnownHosts: e.KnownHosts, NoVerify: e.NoVerify,
+		Sockets: libvirt.DefaultSockets(), User: e.User, KeyFile: e.KeyFile, KnownHosts: e.KnownHosts, PKIPath: e.PKIPath, NoVerify: e.NoVerify,
 	}
 	if e.Socket != "" {
 		out.Sockets = []string{e.Socket}
@@ -182,6 +182,8 @@ func endpoint(e config.Endpoint) libvirt.Endpoint {
 		out.Transport = libvirt.TransportUnix
 	case config.TransportTCP:
 		out.Transport = libvirt.TransportTCP
+	case config.TransportTLS:
+		out.Transport = libvirt.TransportTLS
 	case config.TransportSSH:
 		out.Transport = libvirt.TransportSSH
 	}

@@ -209,7 +209,7 @@ port = 1
 		`config.toml:4: link.agent_response_timeout: off: a hung guest agent holds its calls for ever`,
 		`config.toml:6: health.control: off: only other proxies can tell a dead proxy from a dead target`,
 		`config.toml:11: host "a": uri: qemu+tcp has no encryption and, as used here, no authentication: whoever reaches that port owns the host`,
-		`config.toml:14: host "b": uri: no_verify accepts any host key: whoever answers there is taken for the host`,
+		`config.toml:14: host "b": uri: no_verify accepts any key or certificate: whoever answers there is taken for the host`,
 		`config.toml:15: host "b": sources: ARP alone goes silent for a busy guest and beyond some 50 neighbours`,
 		`config.toml:16: host "c": no proxy is on this host`,
 	}, "\n")

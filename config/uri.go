@@ -17,6 +17,7 @@ type Transport string
 const (
 	TransportUnix Transport = "unix"
 	TransportTCP  Transport = "tcp"
+	TransportTLS  Transport = "tls"
 	TransportSSH  Transport = "ssh"
 )
 
@@ -25,7 +26,8 @@ type Endpoint struct {
 	Transport Transport
 	// Host is a name or an IP address without brackets; empty for unix.
 	Host string
-	// Port is 16509 for tcp and 22 for ssh, if the URI gives none; 0 for unix.
+	// Port is 16509 for tcp, 16514 for tls and 22 for ssh, if the URI gives
+	// none; 0 for unix.
 	Port int
 	// User for ssh; empty: whoever runs the program.
 	User string
@@ -36,11 +38,14 @@ type Endpoint struct {
 	KeyFile string
 	// KnownHosts is the file of host keys for ssh; empty: the user's.
 	KnownHosts string
-	// NoVerify accepts any host key.
+	// PKIPath is the directory of cacert.pem, clientcert.pem and clientkey.pem
+	// for tls; empty: libvirt's usual files under /etc/pki.
+	PKIPath string
+	// NoVerify accepts any host key or certificate.
 	NoVerify bool
 }
 
-const uriForms = "qemu:///system, qemu+unix:///system, qemu+tcp://HOST[:PORT]/system, qemu+ssh://[USER@]HOST[:PORT]/system"
+const uriForms = "qemu:///system, qemu+unix:///system, qemu+tcp://HOST[:PORT]/system, qemu+tls://HOST[:PORT]/system, qemu+ssh://[USER@]HOST[:PORT]/system"
 
 // scheme is what a URI scheme allows.
 type scheme struct {
@@ -55,6 +60,8 @@ func schemeOf(name string) (scheme, bool) {
 		return scheme{TransportUnix, 0, []string{"socket"}}, true
 	case "qemu+tcp":
 		return scheme{TransportTCP, 16509, nil}, true
+	case "qemu+tls":
+		return scheme{TransportTLS, 16514, []string{"pkipath", "no_verify"}}, true
 	case "qemu+ssh":
 		return scheme{TransportSSH, 22, []string{"keyfile", "known_hosts", "no_verify", "socket"}}, true
 	}
@@ -91,7 +98,7 @@ func parseURI(text string, resolve func(string) string) (Endpoint, error) {
 func (e *Endpoint) authority(u *url.URL, s scheme) error {
 	if s.transport == TransportUnix {
 		if u.Host != "" || u.User != nil {
-			return fmt.Errorf("%s is on this machine and takes no host; allowed: %s:///system, or qemu+tcp and qemu+ssh for another machine", u.Scheme, u.Scheme)
+			return fmt.Errorf("%s is on this machine and takes no host; allowed: %s:///system, or qemu+tcp, qemu+tls and qemu+ssh for another machine", u.Scheme, u.Scheme)
 		}
 		return nil
 	}
@@ -177,9 +184,12 @@ func (e *Endpoint) query(raw, schemeName string, s scheme, resolve func(string) 
 		if v == "" {
 			return fmt.Errorf("parameter %q is empty; allowed: a path", k)
 		}
-		if k == "keyfile" {
+		switch k {
+		case "keyfile":
 			e.KeyFile = resolve(v)
-		} else {
+		case "pkipath":
+			e.PKIPath = resolve(v)
+		default:
 			e.KnownHosts = resolve(v)
 		}
 	}

@@ -22,7 +22,7 @@ func (k *checker) suspicions() []Problem {
 		h, at := &c.Hosts[i], section("host", index(i))
 		switch e := h.Endpoint; {
 		case e.NoVerify:
-			warn(at.with("uri"), "no_verify accepts any host key: whoever answers there is taken for the host")
+			warn(at.with("uri"), "no_verify accepts any key or certificate: whoever answers there is taken for the host")
 		case e.Transport == TransportTCP && !loopback(e.Host):
 			warn(at.with("uri"), "qemu+tcp has no encryption and, as used here, no authentication: whoever reaches that port owns the host")
 		}

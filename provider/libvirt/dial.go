@@ -19,6 +19,8 @@ func (e Endpoint) Dialer() DialFunc {
 		return e.dialUnix
 	case TransportTCP:
 		return e.dialTCP
+	case TransportTLS:
+		return e.dialTLS
 	case TransportSSH:
 		return e.dialSSH
 	}

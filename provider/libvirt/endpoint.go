@@ -13,6 +13,7 @@ type Transport string
 const (
 	TransportUnix Transport = "unix"
 	TransportTCP  Transport = "tcp"
+	TransportTLS  Transport = "tls"
 	TransportSSH  Transport = "ssh"
 )
 
@@ -25,12 +26,13 @@ func DefaultSockets() []string {
 // Endpoint is how to reach a daemon.
 type Endpoint struct {
 	Transport  Transport
-	Address    string   // host:port for tcp and ssh
+	Address    string   // host:port for tcp, tls and ssh
 	Sockets    []string // unix sockets to try in turn: here, or behind ssh
 	User       string   // ssh
 	KeyFile    string   // ssh; empty: the agent and the usual files
 	KnownHosts string   // ssh; empty: ~/.ssh/known_hosts
-	NoVerify   bool     // ssh: accept any host key
+	PKIPath    string   // tls: directory of the three files; empty: libvirt's usual ones
+	NoVerify   bool     // ssh, tls: accept any host key or certificate
 }
 
 // String describes the endpoint without secrets.
@@ -38,8 +40,8 @@ func (e Endpoint) String() string {
 	switch e.Transport {
 	case TransportUnix:
 		return "unix " + strings.Join(e.Sockets, " or ")
-	case TransportTCP:
-		return "tcp " + e.Address
+	case TransportTCP, TransportTLS:
+		return string(e.Transport) + " " + e.Address
 	case TransportSSH:
 		return "ssh " + e.User + "@" + e.Address
 	}

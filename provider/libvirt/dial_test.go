@@ -1,0 +1,402 @@
+package libvirt
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"virdeck/model"
+	"virdeck/provider/libvirt/simhost"
+)
+
+// answers reports whether a link over the endpoint comes up and answers.
+func answers(t *testing.T, e Endpoint) error {
+	t.Helper()
+	l := NewLink(LinkOptions{Host: "h", Dial: e.Dialer(), Endpoint: e.String()})
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	return version(ctx, l)
+}
+
+func simSocket(t *testing.T) (*simhost.Host, string) {
+	t.Helper()
+	sim := simhost.New(simhost.Options{})
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := sim.ListenUnix(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = l.Close()
+		_ = sim.Close()
+	})
+	return sim, path
+}
+
+// relay serves a listener by copying each connection to the daemon, after greet.
+func relay(t *testing.T, l net.Listener, sim *simhost.Host, greet func(net.Conn) error) {
+	t.Helper()
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = c.Close() }()
+				if greet(c) != nil {
+					return
+				}
+				d, err := sim.Dial(context.Background())
+				if err != nil {
+					return
+				}
+				go func() {
+					_, _ = io.Copy(d, c)
+					_ = d.Close()
+				}()
+				_, _ = io.Copy(c, d)
+			}()
+		}
+	}()
+}
+
+func TestDial_unix(t *testing.T) {
+	_, path := simSocket(t)
+	missing := filepath.Join(t.TempDir(), "none")
+	for name, tt := range map[string]struct {
+		sockets []string
+		want    string // in the error; empty: it works
+	}{
+		"the first":             {[]string{path}, ""},
+		"the second, modular":   {[]string{missing, path}, ""},
+		"neither is there":      {[]string{missing, missing + "2"}, "no such file or directory"},
+		"no socket, but a file": {[]string{os.Args[0], path}, "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := answers(t, Endpoint{Transport: TransportUnix, Sockets: tt.sockets})
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestDial_tcp(t *testing.T) {
+	sim, _ := simSocket(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay(t, l, sim, func(net.Conn) error { return nil })
+	if err := answers(t, Endpoint{Transport: TransportTCP, Address: l.Addr().String()}); err != nil {
+		t.Error(err)
+	}
+}
+
+// pki makes a certificate authority with a server's and a client's certificate
+// in dir, and returns the server's configuration.
+func pki(t *testing.T, dir string) *tls.Config {
+	t.Helper()
+	key := func() *ecdsa.PrivateKey {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	write := func(name, kind string, b []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	caKey := key()
+	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
+	sign := func(serial int64, usage x509.ExtKeyUsage, k *ecdsa.PrivateKey) []byte {
+		c := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "x"}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
+			ExtKeyUsage: []x509.ExtKeyUsage{usage}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+		b, err := x509.CreateCertificate(rand.Reader, c, ca, &k.PublicKey, caKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clientKey, serverKey := key(), key()
+	der, err := x509.MarshalECPrivateKey(clientKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("cacert.pem", "CERTIFICATE", caDER)
+	write("clientcert.pem", "CERTIFICATE", sign(2, x509.ExtKeyUsageClientAuth, clientKey))
+	write("clientkey.pem", "EC PRIVATE KEY", der)
+	pool := x509.NewCertPool()
+	parsed, err := x509.ParseCertificate(caDER)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.AddCert(parsed)
+	return &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MinVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{sign(3, x509.ExtKeyUsageServerAuth, serverKey)}, PrivateKey: serverKey}}}
+}
+
+func TestDial_tls(t *testing.T) {
+	sim, _ := simSocket(t)
+	good, other := t.TempDir(), t.TempDir()
+	cfg := pki(t, good)
+	pki(t, other)
+	for name, tt := range map[string]struct {
+		dir      string
+		greeting []byte
+		noVerify bool
+		want     string
+	}{
+		"accepted":                       {dir: good, greeting: []byte{1}},
+		"refused after the handshake":    {dir: good, greeting: []byte{0}, want: "the daemon does not accept our certificate"},
+		"closed after the handshake":     {dir: good, want: "EOF"},
+		"another authority":              {dir: other, greeting: []byte{1}, want: "certificate signed by unknown authority"},
+		"another authority, no_verify":   {dir: other, greeting: []byte{1}, noVerify: true, want: "unknown certificate authority"},
+		"no certificate of our own":      {dir: t.TempDir(), want: "client certificate: open "},
+		"good certificates and noVerify": {dir: good, greeting: []byte{1}, noVerify: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := tls.Listen("tcp", "127.0.0.1:0", cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			relay(t, l, sim, func(c net.Conn) error {
+				if len(tt.greeting) == 0 {
+					return io.EOF
+				}
+				_, err := c.Write(tt.greeting)
+				return err
+			})
+			err = answers(t, Endpoint{Transport: TransportTLS, Address: l.Addr().String(), PKIPath: tt.dir, NoVerify: tt.noVerify})
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
+// sshd is a server that forwards streamlocal channels to the simulated daemon.
+type sshd struct {
+	addr  string
+	hosts string // its known_hosts line
+	key   string // the client's private key file
+	conns chan struct{}
+}
+
+func newSSHD(t *testing.T, sim *simhost.Host, path string) *sshd {
+	t.Helper()
+	dir := t.TempDir()
+	newKey := func() (ssh.Signer, *ecdsa.PrivateKey) {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := ssh.NewSignerFromKey(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, k
+	}
+	hostKey, _ := newKey()
+	client, clientKey := newKey()
+	block, err := ssh.MarshalPrivateKey(clientKey, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sshd{key: filepath.Join(dir, "key"), hosts: filepath.Join(dir, "known_hosts"), conns: make(chan struct{}, 100)}
+	cfg := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, k ssh.PublicKey) (*ssh.Permissions, error) {
+		if string(k.Marshal()) != string(client.PublicKey().Marshal()) {
+			return nil, io.EOF
+		}
+		return &ssh.Permissions{}, nil
+	}}
+	cfg.AddHostKey(hostKey)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.addr = l.Addr().String()
+	for file, text := range map[string][]byte{
+		s.key: pem.EncodeToMemory(block), s.hosts: []byte(knownhosts.Line([]string{s.addr}, hostKey.PublicKey()) + "\n"),
+	} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go s.serve(c, cfg, sim, path)
+		}
+	}()
+	return s
+}
+
+func (s *sshd) serve(c net.Conn, cfg *ssh.ServerConfig, sim *simhost.Host, path string) {
+	conn, chans, reqs, err := ssh.NewServerConn(c, cfg)
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	go ssh.DiscardRequests(reqs)
+	for nc := range chans {
+		var msg struct {
+			Path, R0 string
+			R1       uint32
+		}
+		if nc.ChannelType() != "direct-streamlocal@openssh.com" || ssh.Unmarshal(nc.ExtraData(), &msg) != nil || msg.Path != path {
+			_ = nc.Reject(ssh.ConnectionFailed, "no such socket")
+			continue
+		}
+		ch, r, err := nc.Accept()
+		if err != nil {
+			continue
+		}
+		go ssh.DiscardRequests(r)
+		d, err := sim.Dial(context.Background())
+		if err != nil {
+			_ = ch.Close()
+			continue
+		}
+		go func() {
+			_, _ = io.Copy(d, ch)
+			_ = d.Close()
+		}()
+		go func() {
+			_, _ = io.Copy(ch, d)
+			_ = ch.Close()
+		}()
+	}
+	_ = conn.Wait()
+	s.conns <- struct{}{} // this connection has ended
+}
+
+func TestDial_ssh(t *testing.T) {
+	sim, _ := simSocket(t)
+	const path = "/run/libvirt/virtqemud-sock"
+	s := newSSHD(t, sim, path)
+	other := newSSHD(t, sim, path)
+	base := Endpoint{Transport: TransportSSH, Address: s.addr, User: "root", KeyFile: s.key, KnownHosts: s.hosts,
+		Sockets: []string{"/run/libvirt/libvirt-sock", path}}
+	for name, tt := range map[string]struct {
+		change func(*Endpoint)
+		want   string
+	}{
+		"the second socket":         {func(*Endpoint) {}, ""},
+		"another host key":          {func(e *Endpoint) { e.KnownHosts = other.hosts }, "key is unknown"},
+		"no known_hosts":            {func(e *Endpoint) { e.KnownHosts = "/nowhere" }, "known hosts: open /nowhere: no such file or directory"},
+		"any host key, asked for":   {func(e *Endpoint) { e.NoVerify = true; e.KnownHosts = "/nowhere" }, ""},
+		"another client's key":      {func(e *Endpoint) { e.KeyFile = other.key }, "unable to authenticate"},
+		"no key":                    {func(e *Endpoint) { e.KeyFile = "/nowhere" }, "key file: open /nowhere: no such file or directory"},
+		"the socket is not allowed": {func(e *Endpoint) { e.Sockets = []string{"/x"} }, "the server needs AllowStreamLocalForwarding yes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := base
+			tt.change(&e)
+			err := answers(t, e)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
+// Fifty times connected and replaced, over each transport: nothing stays behind,
+// neither goroutines (TestMain looks) nor descriptors.
+func TestDial_cyclesLeaveNothing(t *testing.T) {
+	sim, unixPath := simSocket(t)
+	dir := t.TempDir()
+	cfg := pki(t, dir)
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay(t, tcp, sim, func(net.Conn) error { return nil })
+	secure, err := tls.Listen("tcp", "127.0.0.1:0", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay(t, secure, sim, func(c net.Conn) error { _, err := c.Write([]byte{1}); return err })
+	s := newSSHD(t, sim, "/sock")
+	for name, e := range map[string]Endpoint{
+		"unix": {Transport: TransportUnix, Sockets: []string{unixPath}},
+		"tcp":  {Transport: TransportTCP, Address: tcp.Addr().String()},
+		"tls":  {Transport: TransportTLS, Address: secure.Addr().String(), PKIPath: dir},
+		"ssh":  {Transport: TransportSSH, Address: s.addr, User: "root", KeyFile: s.key, KnownHosts: s.hosts, Sockets: []string{"/sock"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLink(LinkOptions{Host: "h", Dial: e.Dialer(), Endpoint: e.String()})
+			defer l.Close()
+			if err := version(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+			before := descriptors(t)
+			for range cycles() {
+				if _, err := l.Reconnect(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := version(t.Context(), l); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if st := l.Status(); st.State != model.LinkUp || st.Generation != uint64(cycles())+1 {
+				t.Errorf("%v, generation %d", st.State, st.Generation)
+			}
+			// The far ends run in this process too, and close when they notice.
+			deadline := time.Now().Add(5 * time.Second)
+			for descriptors(t) > before+2 {
+				if time.Now().After(deadline) {
+					t.Fatalf("%d descriptors, %d before", descriptors(t), before)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// cycles is how often the cycle test goes round; VIRDECK_SOAK makes it long.
+func cycles() int {
+	if os.Getenv("VIRDECK_SOAK") != "" {
+		return 500
+	}
+	return 50
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	d, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(d)
+}
