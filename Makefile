@@ -75,8 +75,10 @@ bench: ## benchmarks
 mutate: ## break the code in known ways; a test must go red for each
 	$(GO) run ./internal/mutate
 
-soak: ## the tests over and over under the race detector (SOAK=20 rounds)
+soak: ## long storms, the tests over and over under the race detector (SOAK=20 rounds), 5 minutes of each fuzz test
+	VIRDECK_SOAK=1 $(GO) test -race -count=1 -timeout 0 ./provider/libvirt/
 	$(GO) test -race -count=$(SOAK) -timeout 0 ./...
+	$(MAKE) fuzz FUZZTIME=5m
 
 fmt: ## gofmt
 	gofmt -w .

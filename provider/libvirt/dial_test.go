@@ -206,7 +206,6 @@ type sshd struct {
 	addr  string
 	hosts string // its known_hosts line
 	key   string // the client's private key file
-	conns chan struct{}
 }
 
 func newSSHD(t *testing.T, sim *simhost.Host, path string) *sshd {
@@ -229,7 +228,7 @@ func newSSHD(t *testing.T, sim *simhost.Host, path string) *sshd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sshd{key: filepath.Join(dir, "key"), hosts: filepath.Join(dir, "known_hosts"), conns: make(chan struct{}, 100)}
+	s := &sshd{key: filepath.Join(dir, "key"), hosts: filepath.Join(dir, "known_hosts")}
 	cfg := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, k ssh.PublicKey) (*ssh.Permissions, error) {
 		if string(k.Marshal()) != string(client.PublicKey().Marshal()) {
 			return nil, io.EOF
@@ -256,13 +255,13 @@ func newSSHD(t *testing.T, sim *simhost.Host, path string) *sshd {
 			if err != nil {
 				return
 			}
-			go s.serve(c, cfg, sim, path)
+			go serveSSH(c, cfg, sim, path)
 		}
 	}()
 	return s
 }
 
-func (s *sshd) serve(c net.Conn, cfg *ssh.ServerConfig, sim *simhost.Host, path string) {
+func serveSSH(c net.Conn, cfg *ssh.ServerConfig, sim *simhost.Host, path string) {
 	conn, chans, reqs, err := ssh.NewServerConn(c, cfg)
 	if err != nil {
 		_ = c.Close()
@@ -298,7 +297,6 @@ func (s *sshd) serve(c net.Conn, cfg *ssh.ServerConfig, sim *simhost.Host, path 
 		}()
 	}
 	_ = conn.Wait()
-	s.conns <- struct{}{} // this connection has ended
 }
 
 func TestDial_ssh(t *testing.T) {
@@ -384,13 +382,8 @@ func TestDial_cyclesLeaveNothing(t *testing.T) {
 	}
 }
 
-// cycles is how often the cycle test goes round; VIRDECK_SOAK makes it long.
-func cycles() int {
-	if os.Getenv("VIRDECK_SOAK") != "" {
-		return 500
-	}
-	return 50
-}
+// cycles is how often the cycle test goes round.
+func cycles() int { return soak(50) }
 
 func descriptors(t *testing.T) int {
 	t.Helper()

@@ -3,6 +3,7 @@ package libvirt
 import (
 	"context"
 	"net/netip"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -77,6 +78,14 @@ func kinds(in model.Instance) [3]model.OutcomeKind {
 }
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+// soak is n in the tests, and ten times n in `make soak`.
+func soak(n int) int {
+	if os.Getenv("VIRDECK_SOAK") != "" {
+		return 10 * n
+	}
+	return n
+}
 
 // ctx is long enough for every write.
 func (r *rig) ctx() context.Context { return context.Background() }

@@ -320,7 +320,7 @@ func TestLink_cancelStorm(t *testing.T) {
 		}
 		r.sim.Inject(simhost.Fault{Proc: simhost.ProcDomainInterfaceAddresses, Kind: simhost.FaultDelay, Delay: 30 * time.Millisecond})
 		var wg sync.WaitGroup
-		for i := range 1000 {
+		for i := range soak(1000) {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * 7 * time.Millisecond)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%40)*time.Millisecond)
@@ -329,7 +329,7 @@ func TestLink_cancelStorm(t *testing.T) {
 			})
 		}
 		bad := 0
-		for range 500 {
+		for range soak(500) {
 			time.Sleep(14 * time.Millisecond)
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			if _, err := r.List(ctx); err != nil {
@@ -340,7 +340,7 @@ func TestLink_cancelStorm(t *testing.T) {
 		}
 		wg.Wait()
 		if bad > 0 {
-			t.Errorf("%d of 500 neighbour reads failed", bad)
+			t.Errorf("%d of %d neighbour reads failed", bad, soak(500))
 		}
 		if g := r.Link().Generation; g != 1 {
 			t.Errorf("generation %d, want 1", g)
