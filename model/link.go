@@ -46,8 +46,38 @@ type LinkStatus struct {
 	RoundTrip  time.Duration // of the last keepalive; zero if none yet
 	ClockDiff  time.Duration // host clock minus ours
 	ClockKnown bool
-	Endpoint   string // what was dialled, without secrets
-	Suspect    bool   // silent, and a second opinion is being asked
-	Calls      uint64 // since the process started
-	Errors     uint64
+	Endpoint   string       // what was dialled, without secrets
+	Suspect    bool         // silent, and a second opinion is being asked
+	Calls      [3]CallCount // by CallClass, since the process started
+}
+
+// CallClass says how long a call to a host may block there.
+type CallClass int
+
+// The classes of calls.
+const (
+	CallRead  CallClass = iota // waits for no guest
+	CallAgent                  // waits for a guest's agent
+	CallWrite                  // changes a domain, and may wait for its lock
+)
+
+// String returns a word for screens.
+func (c CallClass) String() string {
+	switch c {
+	case CallRead:
+		return "read"
+	case CallAgent:
+		return "agent"
+	case CallWrite:
+		return "write"
+	}
+	return unknown("call-class", int(c))
+}
+
+// CallCount counts the calls of a class.
+type CallCount struct {
+	Done     uint64 // answered by the host, errors included
+	Failed   uint64 // of these, with an error
+	NotAsked uint64 // refused by us: no slot, or the domain had such a call under way
+	Left     uint64 // their caller left before the answer
 }

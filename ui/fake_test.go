@@ -202,7 +202,7 @@ func fleet() *model.Snapshot {
 	beelink := &model.HostView{Name: "beelink", URI: "qemu+ssh://ops@beelink/system", Sources: model.Sources(), UUID: "5f0e8b46-93b1-4c2e-9d1c-9f7c8a2f6b10",
 		LastGood: ago(3 * time.Second), Domains: 7, Undeclared: []string{"build-vm", "win\x1b]52;c;AAAA\x07xp"},
 		Link: model.LinkStatus{State: model.LinkUp, Generation: 3, Since: ago(26 * time.Hour), InFlight: 1, Slots: 4, RoundTrip: 2100 * time.Microsecond,
-			ClockDiff: 100 * time.Millisecond, ClockKnown: true, Endpoint: "beelink:22", Calls: 81234, Errors: 12,
+			ClockDiff: 100 * time.Millisecond, ClockKnown: true, Endpoint: "beelink:22", Calls: [3]model.CallCount{{Done: 81234, Failed: 12}, {Done: 411, NotAsked: 2}},
 			LastError: "read tcp 10.0.0.9:51022->10.0.0.5:22: connection reset by peer", LastErrAt: ago(26 * time.Hour)}}
 	p1 := proxy("p-01", "beelink", model.StateReady, "10.0.0.21")
 	say(p1, model.SourceAgent, addresses("10.0.0.21"))

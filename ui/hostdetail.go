@@ -40,8 +40,14 @@ func (m *Model) hostDetail(h *model.HostView, w int) []line {
 			b.kv("endpoint", seg{clean(l.Endpoint), stText})
 		}
 		b.kv("uuid", seg{clean(orWord(h.UUID, "not known yet")), stDim})
-		b.kv("calls", seg{fmt.Sprintf("%d of %d slots in use, %d of them abandoned; %d made, %d failed",
-			l.InFlight, l.Slots, l.Abandoned, l.Calls, l.Errors), stText})
+		b.kv("calls", seg{fmt.Sprintf("%d of %d slots in use, %d of them abandoned", l.InFlight, l.Slots, l.Abandoned), stText})
+		for i, n := range l.Calls {
+			if n == (model.CallCount{}) {
+				continue
+			}
+			b.kv("", seg{fmt.Sprintf("%s: %d answered, %d of them with an error; %d not asked, %d left by their caller",
+				model.CallClass(i), n.Done, n.Failed, n.NotAsked, n.Left), stDim})
+		}
 		if l.ClockKnown {
 			b.kv("clock", seg{offset(l.ClockDiff) + " against ours", stText})
 		}

@@ -8,34 +8,21 @@ import (
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 
+	"virdeck/model"
 	"virdeck/provider"
 )
 
 // Class says how long a call may block in the daemon, and so which slots it may
-// take.
-type Class int
+// take: one slot is always kept for reads; an agent call may wait for ever, a
+// write for the domain's job lock, up to 30 s (virdomainjob.c).
+type Class = model.CallClass
 
+// The classes by short names.
 const (
-	// ClassRead does not wait for a guest. One slot is always kept for it.
-	ClassRead Class = iota
-	// ClassAgent waits for a guest's agent, in the worst case for ever.
-	ClassAgent
-	// ClassWrite changes a domain and may wait for its job lock, up to 30 s.
-	ClassWrite
+	ClassRead  = model.CallRead
+	ClassAgent = model.CallAgent
+	ClassWrite = model.CallWrite
 )
-
-// String returns a word for messages.
-func (c Class) String() string {
-	switch c {
-	case ClassRead:
-		return "read"
-	case ClassAgent:
-		return "agent"
-	case ClassWrite:
-		return "write"
-	}
-	return fmt.Sprintf("unknown-class-%d", int(c))
-}
 
 // call describes a call for locks, counters and the operator.
 type call struct {
@@ -73,11 +60,13 @@ func onSession[T any](ctx context.Context, l *Link, s *session, c call, fn func(
 	var zero T
 	release, err := s.acquire(ctx, c.Class, l.opts.SlotWait)
 	if err != nil {
+		l.count(c.Class, err)
 		return zero, err
 	}
 	id, err := s.begin(c)
 	if err != nil {
 		release()
+		l.count(c.Class, err)
 		return zero, err
 	}
 	type result struct {
@@ -94,13 +83,14 @@ func onSession[T any](ctx context.Context, l *Link, s *session, c call, fn func(
 	}()
 	select {
 	case r := <-ch:
-		l.count(r.err)
+		l.count(c.Class, r.err)
 		return r.v, r.err
 	case <-ctx.Done():
 		s.abandon(id)
+		l.count(c.Class, ctx.Err())
 		return zero, ctx.Err()
 	case <-s.dead():
-		l.count(provider.ErrLinkDown)
+		l.count(c.Class, provider.ErrLinkDown)
 		return zero, s.downErr()
 	}
 }

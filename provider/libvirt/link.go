@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -94,7 +93,8 @@ type Link struct {
 	first  chan struct{} // the first dial has ended, either way
 	kick   chan struct{} // capacity 1: skip the backoff
 
-	calls, errs atomic.Uint64
+	cmu   sync.Mutex
+	calls [3]model.CallCount
 
 	mu         sync.Mutex
 	state      model.LinkState
@@ -147,7 +147,7 @@ func (l *Link) Status() model.LinkStatus {
 	st := model.LinkStatus{
 		State: l.state, Generation: l.gen, Since: l.since, LastError: l.lastErr, LastErrAt: l.lastErrAt,
 		NextRetry: l.nextRetry, Phase: l.phase, Slots: l.opts.Slots, Endpoint: l.opts.Endpoint,
-		Suspect: l.suspect, Calls: l.calls.Load(), Errors: l.errs.Load(),
+		Suspect: l.suspect, Calls: l.callCounts(),
 	}
 	if s := l.cur; s != nil {
 		st.InFlight, st.Abandoned = s.inFlight()
@@ -156,11 +156,28 @@ func (l *Link) Status() model.LinkStatus {
 	return st
 }
 
-func (l *Link) count(err error) {
-	l.calls.Add(1)
-	if err != nil {
-		l.errs.Add(1)
+// count notes what became of a call, for its caller.
+func (l *Link) count(class Class, err error) {
+	l.cmu.Lock()
+	defer l.cmu.Unlock()
+	c := &l.calls[class]
+	switch {
+	case errors.Is(err, provider.ErrNotAsked):
+		c.NotAsked++
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		c.Left++
+	case err != nil:
+		c.Done++
+		c.Failed++
+	default:
+		c.Done++
 	}
+}
+
+func (l *Link) callCounts() [3]model.CallCount {
+	l.cmu.Lock()
+	defer l.cmu.Unlock()
+	return l.calls
 }
 
 // session returns the present generation. Callers wait only for the very first
