@@ -88,8 +88,9 @@ func serve(t *testing.T, config string) *engine {
 }
 
 // watch samples the virdeck that runs with the configuration, five times a
-// second, until the test ends. It waits for the socket first: with none running,
-// `virdeck status` would have a look of its own.
+// second, until the test ends; then it tells what it saw, if the test failed or
+// LAB_STORY is set. It waits for the socket first: with none running, `virdeck
+// status` would have a look of its own.
 func watch(t *testing.T, config string, start time.Time) *engine {
 	t.Helper()
 	e := &engine{t: t, start: start, Timeline: NewTimeline()}
@@ -126,7 +127,7 @@ func watch(t *testing.T, config string, start time.Time) *engine {
 	t.Cleanup(func() {
 		cancel()
 		<-done
-		if t.Failed() {
+		if t.Failed() || os.Getenv("LAB_STORY") != "" {
 			t.Logf("what was seen:\n%s", e.Story(start))
 			if log, err := os.ReadFile(filepath.Join(filepath.Dir(config), "virdeck.log")); err == nil {
 				t.Logf("the end of the log:\n%s", log[max(0, len(log)-8000):])

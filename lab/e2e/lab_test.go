@@ -45,7 +45,13 @@ func root() string {
 
 func script(path string) string { return filepath.Join(root(), "lab", path) }
 
-func binary() string { return filepath.Join(root(), "bin", "virdeck") }
+// binary is what is tested: bin/virdeck, or what VIRDECK_BIN names.
+func binary() string {
+	if path := os.Getenv("VIRDECK_BIN"); path != "" {
+		return path
+	}
+	return filepath.Join(root(), "bin", "virdeck")
+}
 
 // TestMain brings the lab up once for all tests, and takes it down. With
 // LAB_KEEP set it uses the lab that is up, and leaves it so.

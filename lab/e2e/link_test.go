@@ -15,9 +15,10 @@ func TestLibvirtdKilled(t *testing.T) {
 	mend(t, "h2", "libvirtd", "restart")
 	start := time.Now()
 	ctl(t, "h2", "libvirtd", "kill")
-	e.await(start, 6*time.Second, "its proxies are transient", All(
+	dead := time.Now() // the script ends with the signal
+	e.await(dead, 6*time.Second, "its proxies are transient", All(
 		State("lan-1", "transient"), State("lan-2", "transient"), State("lan-3", "transient"), Link("h2", "down", "connecting")))
-	pause(t, time.Until(start.Add(10*time.Second)))
+	pause(t, time.Until(dead.Add(10*time.Second)))
 	e.always(start, "address and rotation are kept", All(InRotation(all()...),
 		IP("lan-1", addrs["lan-1"]), IP("lan-2", addrs["lan-2"]), IP("lan-3", addrs["lan-3"])))
 	if h := e.Last().Hosts[1].Link; h.Error == "" {
@@ -45,7 +46,8 @@ func TestLibvirtdFrozen(t *testing.T) {
 	mend(t, "h2", "libvirtd", "thaw")
 	start := time.Now()
 	ctl(t, "h2", "libvirtd", "freeze")
-	e.await(start, 6*time.Second, "its proxies are transient", All(
+	frozen := time.Now() // the script ends with the signal
+	e.await(frozen, 6*time.Second, "its proxies are transient", All(
 		State("lan-1", "transient"), State("lan-2", "transient"), State("lan-3", "transient"), Link("h2", "down", "connecting")))
 	term.await(2*time.Second, `(?i)h2 .*(down|connecting)`, `(?i)lan-1 .*transient`)
 
