@@ -38,6 +38,9 @@ type Proxy struct {
 	User, Password string
 	// Delay is waited before each answer.
 	Delay time.Duration
+	// Jitter is how much longer than Delay an answer may take: each one a part of
+	// it, evenly spread, by the host's seed.
+	Jitter time.Duration
 	// Banner is what ProxyWrongBanner sends. Default "SSH-2.0-OpenSSH_9.2\r\n".
 	Banner string
 }

@@ -89,7 +89,7 @@ func (s *session) serve() {
 		if p, err = s.ready(false); err != nil {
 			return
 		}
-		if err := s.wait(p.Delay); err != nil {
+		if err := s.wait(p); err != nil {
 			return
 		}
 		if err := s.answer(p, req); err != nil || req.Close {
@@ -156,7 +156,13 @@ func (s *session) idle(changed <-chan struct{}) error {
 }
 
 // wait lets the proxy's delay pass.
-func (s *session) wait(delay time.Duration) error {
+func (s *session) wait(p Proxy) error {
+	delay := p.Delay
+	if p.Jitter > 0 {
+		s.d.h.mu.Lock()
+		delay += time.Duration(s.d.h.rng.Int64N(int64(p.Jitter) + 1))
+		s.d.h.mu.Unlock()
+	}
 	if delay <= 0 {
 		return nil
 	}
@@ -235,7 +241,7 @@ func (s *session) connect(p Proxy, req *http.Request) error {
 		if p, err = s.ready(true); err != nil {
 			return err
 		}
-		if err := s.wait(p.Delay); err != nil {
+		if err := s.wait(p); err != nil {
 			return err
 		}
 		status, body := s.d.h.origin.answer(inner, s.d.exit)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -360,5 +361,33 @@ func TestOriginName(t *testing.T) {
 	var dns *net.DNSError
 	if !errors.As(err, &dns) || !dns.IsNotFound || err.Error() != "dial tcp: lookup origin.sim: no such host" {
 		t.Errorf("another name: %v", err)
+	}
+}
+
+// Jitter comes on top of the delay, differs from answer to answer, and is the
+// same for the same seed.
+func TestProxyJitter(t *testing.T) {
+	times := func(seed uint64) []time.Duration {
+		var out []time.Duration
+		inBubble(t, func(t *testing.T) {
+			h := newHost(t, Options{Seed: seed})
+			d := h.AddDomain(DomainSpec{Name: "p", Running: true, Proxy: Proxy{Delay: 20 * time.Millisecond, Jitter: 10 * time.Millisecond}})
+			c := dialProxy(t, d)
+			for range 20 {
+				start := time.Now()
+				if got := c.ask(forward); !strings.HasPrefix(got, "200") {
+					t.Fatal(got)
+				}
+				out = append(out, time.Since(start))
+			}
+		})
+		return out
+	}
+	one, again, other := times(1), times(1), times(2)
+	if low, high := slices.Min(one), slices.Max(one); low < 20*time.Millisecond || high > 30*time.Millisecond || high-low < 3*time.Millisecond {
+		t.Errorf("answers after %v to %v, want them spread over 20 to 30 ms", low, high)
+	}
+	if !slices.Equal(one, again) || slices.Equal(one, other) {
+		t.Errorf("seed 1 gave %v, then %v; seed 2 %v", one, again, other)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"sync"
 	"syscall"
+	"time"
 
 	"virdeck/provider/libvirt/simhost"
 )
@@ -93,9 +94,7 @@ func (f *Fleet) build() {
 		case i <= 9:
 			host = KVM2
 		}
-		if i == guarded {
-			spec.Proxy = simhost.Proxy{User: "virdeck", Password: "demo"}
-		}
+		spec.Proxy = sound(i)
 		spec.Running = i != lateAgent && i != newcomer
 		spec.Boot = boots(i)
 		f.add(host, spec)
@@ -103,6 +102,16 @@ func (f *Fleet) build() {
 	for _, i := range []int{lateAgent, newcomer} {
 		f.start(i)
 	}
+}
+
+// sound is the proxy of a VM as it is when nothing is wrong with it: each as far
+// away as its neighbour is not, 15 to 60 ms, and never twice the same.
+func sound(i int) simhost.Proxy {
+	p := simhost.Proxy{Delay: time.Duration(15+i*17%40) * time.Millisecond, Jitter: 5 * time.Millisecond}
+	if i == guarded {
+		p.User, p.Password = "virdeck", "demo"
+	}
+	return p
 }
 
 // vms is how many VMs there are.

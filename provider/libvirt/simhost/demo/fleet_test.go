@@ -227,3 +227,23 @@ func TestPace(t *testing.T) {
 		t.Errorf("the round ends %v after its last step", gap)
 	}
 }
+
+// The proxies are near and far, as in life.
+func TestDelays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, Options{Still: true})
+		time.Sleep(30 * time.Second)
+		seen := map[time.Duration]string{}
+		for _, p := range f.Proxies() {
+			start := time.Now()
+			if got := get(f, p, f.Host(p.Host).Domain(p.Domain).Addresses()[0].String()); !strings.HasPrefix(got, "200 ") {
+				t.Errorf("%s: %s", p.Name, got)
+			}
+			took := time.Since(start)
+			if took < 15*time.Millisecond || took > 60*time.Millisecond || seen[took] != "" {
+				t.Errorf("%s answers after %v, want 15 to 60 ms and another than %s", p.Name, took, seen[took])
+			}
+			seen[took] = p.Name
+		}
+	})
+}

@@ -44,19 +44,19 @@ func Story() []Step {
 		{30 * time.Second, "kvm2: the daemon is killed, for 15 s", func(f *Fleet) { f.byName[KVM2].Kill() }},
 		{45 * time.Second, "kvm2: the daemon is back", func(f *Fleet) { f.up(KVM2) }},
 		{58 * time.Second, "beelink: the proxy of p-04 wants another password", func(f *Fleet) {
-			f.domain(guarded).SetProxy(simhost.Proxy{User: "virdeck", Password: "changed"})
+			f.proxy(guarded, func(p *simhost.Proxy) { p.Password = "changed" })
 		}},
 		{78 * time.Second, "beelink: p-04 takes its password again", func(f *Fleet) {
-			f.domain(guarded).SetProxy(simhost.Proxy{User: "virdeck", Password: "demo"})
+			f.domain(guarded).SetProxy(sound(guarded))
 		}},
 		{88 * time.Second, "kvm2: p-08 crashes", func(f *Fleet) { f.domain(rebooter).Crash() }},
 		{96 * time.Second, "kvm2: p-08 boots", func(f *Fleet) { f.start(rebooter) }},
 		{108 * time.Second, "local: the proxy of p-11 hangs, for 22 s", func(f *Fleet) {
-			f.domain(hanger).SetProxy(simhost.Proxy{Mode: simhost.ProxyHang})
+			f.proxy(hanger, func(p *simhost.Proxy) { p.Mode = simhost.ProxyHang })
 		}},
 		{122 * time.Second, "local: the agent of p-12 hangs, for 16 s", func(f *Fleet) { f.domain(mute).AgentHang() }},
 		{130 * time.Second, "local: the proxy of p-11 goes on", func(f *Fleet) {
-			f.domain(hanger).SetProxy(simhost.Proxy{})
+			f.domain(hanger).SetProxy(sound(hanger))
 		}},
 		{138 * time.Second, "local: the agent of p-12 goes on", func(f *Fleet) { f.domain(mute).AgentThaw() }},
 		{142 * time.Second, "beelink: p-05 boots, its agent comes late", func(f *Fleet) { f.reset(lateAgent) }},
@@ -109,6 +109,13 @@ func (f *Fleet) domain(i int) *simhost.Domain {
 		}
 	}
 	panic("demo: no VM " + name) // the fleet is built in this package
+}
+
+// proxy changes something about a VM's proxy.
+func (f *Fleet) proxy(i int, change func(*simhost.Proxy)) {
+	p := sound(i)
+	change(&p)
+	f.domain(i).SetProxy(p)
 }
 
 // start starts a VM; that an operator was quicker does not matter.
