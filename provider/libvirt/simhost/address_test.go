@@ -258,6 +258,41 @@ func TestLeases(t *testing.T) {
 	})
 }
 
+// A clock that is set ahead ends the leases by the daemon's book; the guests,
+// which know nothing of it, bring them back when they renew.
+func TestClockJump(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		h := newHost(t, Options{})
+		d := h.AddDomain(DomainSpec{Name: "d", Running: true})
+		l := connect(t, h)
+		have := func() bool { return read(l, d, srcLease) != "" }
+		time.Sleep(10 * time.Minute)
+		h.ShiftClock(30 * time.Minute)
+		if !have() {
+			t.Error("a lease of an hour has ended after 40 minutes")
+		}
+		h.ShiftClock(2 * time.Hour)
+		if have() {
+			t.Error("a lease of an hour has not ended after three")
+		}
+		if ahead := time.Until(h.Clock()); ahead != 150*time.Minute {
+			t.Errorf("the clock is %v ahead", ahead)
+		}
+		time.Sleep(19 * time.Minute)
+		if have() {
+			t.Error("renewed before half of its life")
+		}
+		time.Sleep(2 * time.Minute)
+		if !have() {
+			t.Error("not renewed at half of its life")
+		}
+		h.ShiftClock(-5 * time.Hour)
+		if !have() {
+			t.Error("a clock that is set back ends no lease")
+		}
+	})
+}
+
 func TestARPHidden(t *testing.T) {
 	h := newHost(t, Options{})
 	d := h.AddDomain(DomainSpec{Name: "d", Running: true})

@@ -79,7 +79,7 @@ func (d *Domain) stopTimers() {
 // netUp gives the guest its addresses and, where there is DHCP, its leases.
 func (g *guest) netUp(d *Domain) {
 	g.net = true
-	now := time.Now()
+	now := d.h.now()
 	for _, n := range d.nics {
 		d.h.claims++
 		n.claimed = d.h.claims
@@ -212,7 +212,7 @@ func (d *Domain) LoseLease() {
 func (d *Domain) ExpireLease() {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
-	now := time.Now()
+	now := d.h.now().daemon
 	for _, n := range d.nics {
 		if net := d.h.network(n.spec.Network); net != nil {
 			for _, l := range net.byMAC[n.mac] {

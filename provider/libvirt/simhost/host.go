@@ -79,7 +79,8 @@ type Host struct {
 	pings     int
 	arpError  string
 	noEvents  bool
-	claims    uint64 // order in which guests took their addresses
+	clock     time.Duration // how far the daemon's clock is ahead
+	claims    uint64        // order in which guests took their addresses
 }
 
 // New makes a host; its daemon runs at once. Close ends it.

@@ -210,7 +210,7 @@ func (d *Domain) Crash() {
 }
 
 func (d *Domain) deactivate(state libvirt.DomainState, reason int32, detail libvirt.DomainEventStoppedDetailType) {
-	now := time.Now()
+	now := d.h.now()
 	for _, n := range d.nics {
 		if net := d.h.network(n.spec.Network); net != nil {
 			net.current(n.mac, now) // the last renewal before the end

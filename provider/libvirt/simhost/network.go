@@ -51,8 +51,9 @@ type network struct {
 
 type lease struct {
 	Lease
-	owner *Domain // renews it while it runs; nil for one added by hand
-	lost  bool    // its owner does not renew it any more
+	owner   *Domain   // renews it while it runs; nil for one added by hand
+	renewed time.Time // last, by the guests' time
+	lost    bool      // its owner does not renew it any more
 }
 
 func newNetwork(spec NetworkSpec) *network {
@@ -118,29 +119,29 @@ func (n *network) drop(mac string) {
 }
 
 // grant gives a guest's NIC its leases, in place of those it had.
-func (n *network) grant(d *Domain, c *nic, now time.Time) {
+func (n *network) grant(d *Domain, c *nic, at instant) {
 	if n.spec.NoDHCP {
 		return
 	}
 	n.drop(c.mac)
 	for _, p := range c.addrs {
-		n.add(&lease{owner: d, Lease: Lease{
-			MAC: c.mac, Address: p, Hostname: d.spec.Name, Expires: now.Add(n.spec.LeaseTime),
+		n.add(&lease{owner: d, renewed: at.guests, Lease: Lease{
+			MAC: c.mac, Address: p, Hostname: d.spec.Name, Expires: at.daemon.Add(n.spec.LeaseTime),
 		}})
 	}
 }
 
 // current returns the leases that the daemon shows at this moment: those of one
 // MAC, or of all for "". A running owner has renewed its own at half time.
-func (n *network) current(mac string, now time.Time) []*lease {
+func (n *network) current(mac string, at instant) []*lease {
 	all := n.leases
 	if mac != "" {
 		all = n.byMAC[canonicalMAC(mac)]
 	}
 	out := make([]*lease, 0, len(all))
 	for _, l := range all {
-		n.renew(l, now)
-		if l.Expires.IsZero() || l.Expires.After(now) {
+		n.renew(l, at)
+		if l.Expires.IsZero() || l.Expires.After(at.daemon) {
 			out = append(out, l)
 		}
 	}
@@ -149,12 +150,14 @@ func (n *network) current(mac string, now time.Time) []*lease {
 
 // renew moves a lease's end as its owner's client would have done by now. It is
 // reckoned when somebody looks, so that thousands of guests need no timers.
-func (n *network) renew(l *lease, now time.Time) {
+func (n *network) renew(l *lease, at instant) {
 	if l.owner == nil || l.lost || l.Expires.IsZero() || !l.owner.netRunning() {
 		return
 	}
-	if l.Expires.Sub(now) < n.spec.LeaseTime/2 {
-		l.Expires = now.Add(n.spec.LeaseTime)
+	half := n.spec.LeaseTime / 2
+	if times := at.guests.Sub(l.renewed) / half; times > 0 {
+		l.renewed = l.renewed.Add(times * half)
+		l.Expires = l.renewed.Add(at.daemon.Sub(at.guests)).Add(n.spec.LeaseTime)
 	}
 }
 

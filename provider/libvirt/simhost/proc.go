@@ -1,6 +1,10 @@
 package simhost
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Proc is a procedure number of libvirt's remote program (remote_protocol.x).
 // Its String is the procedure's name as the client library spells it.
@@ -179,3 +183,16 @@ func (p Proc) String() string {
 	}
 	return fmt.Sprintf("Proc(%d)", uint32(p))
 }
+
+// ParseProc is the inverse of String for the procedures that can be called.
+func ParseProc(name string) (Proc, bool) {
+	for p := range procedures() {
+		if p.String() == name {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// Procs returns the procedures that can be called, by number.
+func Procs() []Proc { return slices.Sorted(maps.Keys(procedures())) }

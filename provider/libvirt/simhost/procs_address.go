@@ -2,7 +2,6 @@ package simhost
 
 import (
 	"net/netip"
-	"time"
 
 	libvirt "github.com/digitalocean/go-libvirt"
 )
@@ -55,7 +54,7 @@ func (d *Domain) fromLeases() ([]libvirt.DomainInterface, *Error) {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
 	var out []libvirt.DomainInterface
-	now := time.Now()
+	now := d.h.now()
 	for _, n := range d.nics {
 		if n.spec.Network == "" {
 			continue

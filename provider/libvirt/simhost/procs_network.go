@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"time"
 
 	libvirt "github.com/digitalocean/go-libvirt"
 )
@@ -115,7 +114,7 @@ func dhcpLeases(c *call, a *libvirt.NetworkGetDhcpLeasesArgs) (libvirt.NetworkGe
 		if len(a.Mac) > 0 {
 			mac = a.Mac[0]
 		}
-		ls := n.current(mac, time.Now())
+		ls := n.current(mac, c.h.now())
 		r := libvirt.NetworkGetDhcpLeasesRet{Ret: uint32(len(ls))}
 		if a.NeedResults == 0 {
 			return r, nil
