@@ -45,6 +45,7 @@ type LinkStatus struct {
 	Slots      int
 	RoundTrip  time.Duration // of the last keepalive; zero if none yet
 	ClockDiff  time.Duration // host clock minus ours
+	ClockError time.Duration // ClockDiff is right to so much, either way
 	ClockKnown bool
 	Endpoint   string       // what was dialled, without secrets
 	Suspect    bool         // silent, and a second opinion is being asked

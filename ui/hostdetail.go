@@ -49,7 +49,7 @@ func (m *Model) hostDetail(h *model.HostView, w int) []line {
 				model.CallClass(i), n.Done, n.Failed, n.NotAsked, n.Left), stDim})
 		}
 		if l.ClockKnown {
-			b.kv("clock", seg{offset(l.ClockDiff) + " against ours", stText})
+			b.kv("clock", seg{offset(l.ClockDiff) + " against ours", stText}, seg{fmt.Sprintf("  right to %.0fs; from the leases", l.ClockError.Seconds()), stDim})
 		}
 		b.kv("last look", seg{orWord(age(m.at, h.LastGood), "never"), stText}, seg{" ago", stDim})
 		var src []string

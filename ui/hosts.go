@@ -250,9 +250,13 @@ func clockCell(h *model.HostView) line {
 	if !h.Link.ClockKnown {
 		return text("-", stDim)
 	}
+	diff, err := h.Link.ClockDiff, h.Link.ClockError
+	if err > 0 && diff.Abs() <= err {
+		return text(fmt.Sprintf("±%.0fs", err.Seconds()), stDim) // right, as far as can be told
+	}
 	st := stDim
-	if h.Link.ClockDiff.Abs().Seconds() >= 2 {
+	if diff.Abs()-err >= 2*time.Second {
 		st = stWarn
 	}
-	return text(offset(h.Link.ClockDiff), st)
+	return text(offset(diff), st)
 }

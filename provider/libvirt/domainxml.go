@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"libvirt.org/go/libvirtxml"
 )
@@ -99,20 +100,41 @@ func (d domainInfo) networks() []string {
 	return out
 }
 
-// networkHasDHCP reports whether libvirt itself gives out leases on a network.
-// On one without, the lease source always answers with nothing, which must not
-// count as an answer.
-func networkHasDHCP(text string) (bool, error) {
+// parseNetwork reports whether libvirt itself gives out leases on a network, and
+// how long they run. On one that does not, the lease source always answers with
+// nothing, which must not count as an answer.
+func parseNetwork(text string) (dhcp bool, leaseTime time.Duration, err error) {
 	var n libvirtxml.Network
 	if err := n.Unmarshal(text); err != nil {
-		return false, fmt.Errorf("network xml: %w", err)
+		return false, 0, fmt.Errorf("network xml: %w", err)
 	}
+	leaseTime = defaultLease
 	for _, ip := range n.IPs {
-		if ip.DHCP != nil && (len(ip.DHCP.Ranges) > 0 || len(ip.DHCP.Hosts) > 0) {
-			return true, nil
+		if ip.DHCP == nil || len(ip.DHCP.Ranges)+len(ip.DHCP.Hosts) == 0 {
+			continue
+		}
+		dhcp = true
+		for _, r := range ip.DHCP.Ranges {
+			leaseTime = leaseOf(r.Lease, leaseTime)
 		}
 	}
-	return false, nil
+	return dhcp, leaseTime, nil
+}
+
+// leaseOf reads <lease expiry='2' unit='hours'/>; minutes without a unit, and 0
+// for ever.
+func leaseOf(l *libvirtxml.NetworkDHCPLease, otherwise time.Duration) time.Duration {
+	if l == nil {
+		return otherwise
+	}
+	unit := time.Minute
+	switch l.Unit {
+	case "seconds":
+		unit = time.Second
+	case "hours":
+		unit = time.Hour
+	}
+	return time.Duration(l.Expiry) * unit
 }
 
 // hostUUID reads the host's UUID from its capabilities.

@@ -43,6 +43,7 @@ type Host struct {
 	networks  map[string]*networkCache
 	uuid      string // of the host, of the present generation
 	arpBroken bool
+	clock     clock
 }
 
 var _ provider.Host = (*Host)(nil)
@@ -64,12 +65,17 @@ type networkCache struct {
 	gen    uint64
 	facts  networkFacts
 	leases shared[[]lease]
+
+	// Of the last reading; for readLeases alone, of which one runs at a time.
+	last   []lease
+	lastAt time.Time
 }
 
 type networkFacts struct {
-	net  golibvirt.Network
-	xml  string // only while it is being read
-	dhcp bool
+	net   golibvirt.Network
+	xml   string // only while it is being read
+	dhcp  bool
+	lease time.Duration
 }
 
 // New starts a host: its link dials at once.
@@ -91,7 +97,13 @@ func New(o Options) *Host {
 }
 
 // Link implements provider.Host.
-func (h *Host) Link() model.LinkStatus { return h.link.Status() }
+func (h *Host) Link() model.LinkStatus {
+	st := h.link.Status()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	st.ClockDiff, st.ClockError, st.ClockKnown = h.clock.diff, h.clock.err, h.clock.known
+	return st
+}
 
 // Close implements provider.Host.
 func (h *Host) Close() { h.link.Close() }

@@ -207,7 +207,7 @@ func (h *Host) askLease(ctx context.Context, info domainInfo, notBefore time.Tim
 		applies = true
 		var ls []lease
 		if err == nil {
-			ls, err = n.leases.get(ctx, notBefore, func() ([]lease, error) { return h.readLeases(n.facts.net) })
+			ls, err = n.leases.get(ctx, notBefore, func() ([]lease, error) { return h.readLeases(n) })
 		}
 		if err != nil {
 			a = failed(fmt.Errorf("network %s: %w", name, err))
@@ -250,7 +250,7 @@ func (h *Host) network(ctx context.Context, name string) (*networkCache, error) 
 	if err != nil {
 		return nil, err
 	}
-	if facts.dhcp, err = networkHasDHCP(facts.xml); err != nil {
+	if facts.dhcp, facts.lease, err = parseNetwork(facts.xml); err != nil {
 		return nil, err
 	}
 	facts.xml = ""
@@ -266,12 +266,13 @@ func (h *Host) network(ctx context.Context, name string) (*networkCache, error) 
 
 // readLeases reads a network's leases, newest first: where one MAC has two, the
 // later one is what the guest was told last.
-func (h *Host) readLeases(net golibvirt.Network) ([]lease, error) {
+func (h *Host) readLeases(n *networkCache) ([]lease, error) {
 	ctx, cancel := readCtx()
 	defer cancel()
-	raw, _, err := do(ctx, h.link, call{Class: ClassRead, What: "leases of network " + net.Name},
+	start := time.Now()
+	raw, _, err := do(ctx, h.link, call{Class: ClassRead, What: "leases of network " + n.facts.net.Name},
 		func(v *golibvirt.Libvirt) ([]golibvirt.NetworkDhcpLease, error) {
-			ls, _, err := v.NetworkGetDhcpLeases(net, nil, 1, 0)
+			ls, _, err := v.NetworkGetDhcpLeases(n.facts.net, nil, 1, 0)
 			return ls, err
 		})
 	if err != nil {
@@ -296,5 +297,9 @@ func (h *Host) readLeases(net golibvirt.Network) ([]lease, error) {
 			return 1
 		}
 	})
+	h.mu.Lock()
+	h.clock = h.clock.learn(n.last, out, n.facts.lease, n.lastAt, time.Now())
+	h.mu.Unlock()
+	n.last, n.lastAt = out, start
 	return out, nil
 }
