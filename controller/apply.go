@@ -38,7 +38,7 @@ func (s status) apply(r read) (status, []note) {
 		return s, append(notes, n...)
 	case r.err != nil:
 		return s.applyFailed(r), notes
-	case r.inst.At.Before(s.seen):
+	case r.inst.At.Before(s.seen) && !s.overtaken(r):
 		return s, notes // an older look, come late
 	}
 	s.missing = looks{}
@@ -68,6 +68,15 @@ func (s status) apply(r read) (status, []note) {
 // address.
 func known(r read) bool {
 	return r.inst.UUID != "" && !errors.Is(r.err, provider.ErrNotFound)
+}
+
+// overtaken reports whether a bulk look merely overtook this read of the
+// sources: it began from an older listing, took its time, and both saw the same
+// run of the domain. What the sources said is then news, and the newest there
+// is, since reads of one proxy come one after another.
+func (s status) overtaken(r read) bool {
+	asked := r.inst.State == model.InstanceRunning || r.inst.State == model.InstanceProvisioning
+	return !r.bulk && asked && r.inst.Incarnation == s.incarnation && s.off.n == 0 && s.missing.n == 0
 }
 
 // keepOutcomes replaces what was asked, and leaves the rest as it was, with its

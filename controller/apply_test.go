@@ -153,6 +153,25 @@ func TestApply_table(t *testing.T) {
 				return want(!s.ip.IsValid() && s.hint == ip1 && s.incarnation == "u/2" && s.provisioning, "void")
 			},
 			notes: []string{"the domain was started anew: its address and its proof are void"}},
+		{name: "a read that a bulk look overtook counts in the same run",
+			start: known1(),
+			reads: []read{
+				step(1, model.Instance{}, transient, passing(0), true),
+				{inst: inst(5, model.InstanceUnknown, "u/1"), bulk: true, now: at(5), health: passing(4), hold: 3},
+				step(6, inst(4, model.InstanceRunning, "u/1", ip1), nil, passing(5), true),
+			},
+			check: func(s status) string {
+				return want(s.readErr == "" && s.failed.IsZero() && s.ipAt.Equal(at(6)) && s.seen.Equal(at(5)), "read, and the address confirmed")
+			}},
+		{name: "a read that a bulk look overtook does not undo that the domain is off",
+			start: known1(),
+			reads: []read{
+				{inst: inst(5, model.InstanceStopped, "u/1"), bulk: true, now: at(5), health: passing(4), hold: 3},
+				step(6, inst(4, model.InstanceRunning, "u/1", ip1), nil, passing(5), true),
+				{inst: inst(7, model.InstanceStopped, "u/1"), bulk: true, now: at(7), health: passing(4), hold: 3},
+			},
+			check: func(s status) string { return want(!s.ip.IsValid() && s.off.n == 2, "void") },
+			notes: []string{"domain is shut off (destroyed)"}},
 		{name: "an older look that comes late changes nothing",
 			start: func() status { s := known1(); s.incarnation, s.seen = "u/2", at(10); return s }(),
 			reads: []read{step(11, inst(5, model.InstanceRunning, "u/1", ip2), nil, passing(0), true)},
