@@ -517,12 +517,35 @@ func TestFleet_lostEvents(t *testing.T) {
 	})
 }
 
-// Another machine under the same URI says nothing about our proxies.
+// A daemon that takes long to tell its capabilities, as one does after a thaw:
+// its proxies do not wait for that.
+func TestFleet_slowCapabilities(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		one := f.host("one")
+		f.bridged("one", "p-01", "10.0.0.21")
+		f.bridged("one", "p-02", "10.0.0.22")
+		f.start()
+		f.within(10*time.Second, "ready", func() bool { return f.ready("p-01", "p-02") })
+		one.Inject(simhost.Fault{Proc: simhost.ProcConnectGetCapabilities, Kind: simhost.FaultDelay, Delay: 4 * time.Second})
+		one.Kill()
+		f.within(time.Second, "transient", func() bool { return f.state("p-01") == model.StateTransient })
+		if err := one.Start(); err != nil {
+			t.Fatal(err)
+		}
+		f.within(time.Second, "ready again", func() bool { return f.ready("p-01", "p-02") })
+	})
+}
+
+// Another machine under the same URI says nothing about our proxies, not even
+// while it has not said yet that it is another one.
 func TestFleet_anotherMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.host("one")
 		other := simhost.New(simhost.Options{Name: "imposter", Origin: f.origin})
+		other.AddDomain(simhost.DomainSpec{Name: "p-01", Running: true})
+		other.Inject(simhost.Fault{Proc: simhost.ProcConnectGetCapabilities, Kind: simhost.FaultDelay, Delay: 7 * time.Second})
 		f.sims["imposter"] = other
 		swap := make(chan struct{})
 		inner := f.sims["one"].Dial
@@ -545,6 +568,7 @@ func TestFleet_anotherMachine(t *testing.T) {
 		f.within(10*time.Second, "ready", func() bool { return f.ready("p-01", "p-02") })
 		close(swap)
 		f.sims["one"].Kill()
+		f.during(7*time.Second, "nothing is concluded yet", func() bool { return f.allIn() && f.proxy("p-01").IP.IsValid() })
 		f.within(15*time.Second, "seen as another machine", func() bool { return strings.HasPrefix(f.Snapshot().Host("one").Misconfig, "this is another machine: ") })
 		f.during(2*time.Minute, "nothing is concluded", func() bool { return f.allIn() && f.state("p-01") == model.StateTransient })
 	})

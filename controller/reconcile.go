@@ -94,6 +94,7 @@ func (h *host) sooner(p *proxy, now time.Time) {
 
 // take puts a read into a proxy. The lock is held.
 func (h *host) take(p *proxy, r read) {
+	r = h.trusted(p, r)
 	wasHeld := p.st.hold.Active
 	var notes []note
 	p.st, notes = p.st.apply(r)

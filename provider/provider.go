@@ -10,7 +10,7 @@ import (
 
 // Listing is one look at all domains of a host.
 type Listing struct {
-	HostUUID   string // libvirt's UUID of the host, lower case
+	HostUUID   string // libvirt's UUID of the host, lower case; empty until this generation has told it
 	Generation uint64 // of the link through which it was seen
 	At         time.Time
 	// Instances has every domain of the host, running or not. State is never
@@ -69,10 +69,16 @@ type ReconnectReport struct {
 	Took        time.Duration
 }
 
+// What of the events about a host as a whole.
+const (
+	EventLinkUp     = "link up"    // a new generation, already subscribed to events
+	EventIdentified = "identified" // this generation has told its host's UUID
+)
+
 // Event is something that a host told of its own accord. It is a trigger to
 // look, never a fact to act upon: it may be late, doubled or lost.
 type Event struct {
 	Host   model.HostName
 	Domain string // empty: about the host as a whole
-	What   string // "started", "agent connected", "link up", ...
+	What   string // "started", "agent connected", ...; EventLinkUp, EventIdentified
 }

@@ -175,7 +175,7 @@ func TestDial_tls(t *testing.T) {
 	}{
 		"accepted":                       {dir: good, greeting: []byte{1}},
 		"refused after the handshake":    {dir: good, greeting: []byte{0}, want: "the daemon does not accept our certificate"},
-		"closed after the handshake":     {dir: good, want: "EOF"},
+		"closed after the handshake":     {dir: good, want: "tls 127.0.0.1:"},
 		"another authority":              {dir: other, greeting: []byte{1}, want: "certificate signed by unknown authority"},
 		"another authority, no_verify":   {dir: other, greeting: []byte{1}, noVerify: true, want: "unknown certificate authority"},
 		"no certificate of our own":      {dir: t.TempDir(), want: "client certificate: open "},

@@ -2,7 +2,7 @@ package libvirt
 
 import (
 	"context"
-	"sync"
+	"time"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 
@@ -13,15 +13,10 @@ import (
 // up", on which the controller lists. In the other order a change between the
 // two would be seen by neither.
 func (h *Host) onUp(l *Link, s *session) {
-	h.mu.Lock()
-	h.uuid = "" // until this generation has told it
-	h.mu.Unlock()
 	h.listing.invalidate()
 	go func() {
 		ctx, cancel := context.WithTimeout(s.ctx, readLimit)
 		defer cancel()
-		var wg sync.WaitGroup
-		wg.Go(func() { h.readUUID(ctx, l, s) })
 		h.subscribe(ctx, l, s, golibvirt.DomainEventIDLifecycle, func(ev any) (string, string) {
 			m, ok := ev.(*golibvirt.DomainEventCallbackLifecycleMsg)
 			if !ok {
@@ -39,30 +34,55 @@ func (h *Host) onUp(l *Link, s *session) {
 			}
 			return m.Dom.Name, "agent disconnected"
 		})
-		wg.Wait()
 		if s.ctx.Err() == nil {
-			h.opts.OnEvent(provider.Event{Host: h.name, What: "link up"})
+			h.opts.OnEvent(provider.Event{Host: h.name, What: provider.EventLinkUp})
 		}
+		h.identify(l, s)
 	}()
+}
+
+// identifyLimit is how long a host may take to say which machine it is, and
+// identifyPause how long after a failure it is asked again. The capabilities can
+// take seconds: the daemon may probe its emulators for them.
+const (
+	identifyLimit = 30 * time.Second
+	identifyPause = 2 * time.Second
+)
+
+// identify asks which machine this generation speaks to, until it is known.
+func (h *Host) identify(l *Link, s *session) {
+	for !h.readUUID(l, s) {
+		t := time.NewTimer(identifyPause)
+		select {
+		case <-t.C:
+		case <-s.dead():
+			t.Stop()
+			return
+		}
+	}
+	h.opts.OnEvent(provider.Event{Host: h.name, What: provider.EventIdentified})
 }
 
 // agentConnected is VIR_CONNECT_DOMAIN_EVENT_AGENT_LIFECYCLE_STATE_CONNECTED.
 const agentConnected = 1
 
-// readUUID pins which host this generation speaks to.
-func (h *Host) readUUID(ctx context.Context, l *Link, s *session) {
+// readUUID reports whether the host has said its UUID.
+func (h *Host) readUUID(l *Link, s *session) bool {
+	ctx, cancel := context.WithTimeout(s.ctx, identifyLimit)
+	defer cancel()
 	text, err := onSession(ctx, l, s, call{Class: ClassRead, What: "read capabilities"},
 		func(v *golibvirt.Libvirt) (string, error) { return v.ConnectGetCapabilities() })
 	if err != nil {
-		return // unknown is a value too: nothing is concluded from it
+		return false
 	}
 	u, err := hostUUID(text)
-	if err != nil {
-		return
+	if err != nil || u == "" {
+		return false
 	}
 	h.mu.Lock()
-	h.uuid = u
-	h.mu.Unlock()
+	defer h.mu.Unlock()
+	h.uuid, h.uuidGen = u, s.gen
+	return true
 }
 
 // subscribe registers for one kind of event. Where that fails, the regular look

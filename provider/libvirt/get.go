@@ -58,6 +58,7 @@ func (h *Host) domErr(domain string, err error) error {
 // called missing.
 func (h *Host) find(ctx context.Context, name string, notBefore time.Time) (model.Instance, golibvirt.Domain, error) {
 	asked := time.Now()
+	missing := model.Instance{Name: name, Domain: model.DomainMissing, At: asked}
 	for _, from := range []time.Time{notBefore, asked} {
 		lk, err := h.listing.get(ctx, from, h.look)
 		if err != nil {
@@ -66,11 +67,11 @@ func (h *Host) find(ctx context.Context, name string, notBefore time.Time) (mode
 		if i, ok := lk.by[name]; ok {
 			return lk.all[i], lk.doms[i], nil
 		}
-		if !lk.at.Before(asked) {
+		if missing.Generation = lk.gen; !lk.at.Before(asked) {
 			break
 		}
 	}
-	return model.Instance{Name: name, Domain: model.DomainMissing, At: asked}, golibvirt.Domain{}, provider.ErrNotFound
+	return missing, golibvirt.Domain{}, provider.ErrNotFound
 }
 
 // address asks the sources and fills in what they amount to.

@@ -41,7 +41,8 @@ type Host struct {
 	infos     map[string]cachedInfo // by UUID
 	agents    map[string]*agentCall // by UUID; two proxies in one VM share the question
 	networks  map[string]*networkCache
-	uuid      string // of the host, of the present generation
+	uuid      string // of the host
+	uuidGen   uint64 // the generation that told it
 	arpBroken bool
 	clock     clock
 }

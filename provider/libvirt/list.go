@@ -43,7 +43,9 @@ func (h *Host) List(ctx context.Context) (provider.Listing, error) {
 		}
 	}
 	h.mu.Lock()
-	out.HostUUID, out.ARPBroken = h.uuid, h.arpBroken
+	if out.ARPBroken = h.arpBroken; h.uuidGen == lk.gen {
+		out.HostUUID = h.uuid
+	}
 	h.mu.Unlock()
 	return out, nil
 }

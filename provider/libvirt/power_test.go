@@ -115,7 +115,7 @@ func TestEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if got, want := told(), []string{" link up"}; !slices.Equal(got, want) {
+		if got, want := told(), []string{" link up", " identified"}; !slices.Equal(got, want) {
 			t.Errorf("after the redial: %q, want %q", got, want)
 		}
 		if err := d.Start(); err != nil {

@@ -194,6 +194,17 @@ func (d *Domain) MAC() string {
 	return d.nics[0].mac
 }
 
+// Prefixes returns the addresses of the first NIC with their prefix lengths, as
+// SetAddress takes them.
+func (d *Domain) Prefixes() []netip.Prefix {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	if len(d.nics) == 0 {
+		return nil
+	}
+	return append([]netip.Prefix(nil), d.nics[0].addrs...)
+}
+
 // Addresses returns the addresses that the guest has, or would have when it is
 // up, of all NICs in order.
 func (d *Domain) Addresses() []netip.Addr {
