@@ -140,6 +140,16 @@ func check(f flags, w io.Writer) error {
 	name := c.File
 	if f.demo {
 		name = "the demo"
+		s, err := story(f)
+		if err != nil {
+			return err
+		}
+		if f.scenario != "" {
+			name = f.scenario
+		}
+		st := s.Build()
+		hosts, proxies = demoFleet(st, c, true)
+		defer func() { _ = st.Close() }() // in memory
 	}
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintf(tw, "%s is good: fleet %s, %d hosts, %d proxies\n", name, c.Fleet.Name, len(hosts), len(proxies))

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"virdeck/config"
+	"virdeck/provider/libvirt/simhost/scenario"
 )
 
 // version is set by the linker.
@@ -44,12 +45,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var ps config.Problems
+	var ss scenario.Problems
 	var ue usageError
 	switch {
 	case err == nil:
 		return exitGood
 	case errors.As(err, &ps):
 		say(stderr, ps) // one line each, with file and line
+		return exitUsage
+	case errors.As(err, &ss):
+		say(stderr, ss)
 		return exitUsage
 	case errors.As(err, &ue):
 		say(stderr, "virdeck:", err)
@@ -65,8 +70,9 @@ func say(w io.Writer, words ...any) { _, _ = fmt.Fprintln(w, words...) }
 
 // flags are those that go with every command.
 type flags struct {
-	config string
-	demo   bool
+	config   string
+	demo     bool
+	scenario string // of the demo; empty: its own story
 }
 
 func commands(stdout, stderr io.Writer) *cobra.Command {
@@ -87,6 +93,7 @@ func commands(stdout, stderr io.Writer) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().StringVarP(&f.config, "config", "c", "", "configuration `FILE` (default: "+placesText()+")")
 	root.PersistentFlags().BoolVar(&f.demo, "demo", false, "simulated hosts inside this process instead of a configuration")
+	root.PersistentFlags().StringVar(&f.scenario, "scenario", "", "with --demo: play the scenario in `FILE` on the demo's hosts, or on its own")
 
 	root.AddCommand(&cobra.Command{
 		Use: "serve", Short: "Run the engine without a terminal", Args: usage(cobra.NoArgs),

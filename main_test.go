@@ -69,6 +69,16 @@ func TestRun(t *testing.T) {
 			errOut: "config.toml:2: fleet.nam: unknown key; did you mean \"name\"? allowed: name, state_dir\nconfig.toml:8: proxy \"p-01\": port: 70000 is out of range; allowed: 1 to 65535\n"},
 		{name: "check says what would be managed", toml: good, args: []string{"check"}, code: exitGood,
 			out: []string{"config.toml is good: fleet home, 1 hosts, 2 proxies\n", "host beelink", "tcp 127.0.0.1:9", "p-01", "adopted domain p-01", "port 3128", "credentials u:***", "external", "x-01", "address 127.0.0.1"}},
+		{name: "a scenario without the demo", args: []string{"check", "--scenario", "x.toml"}, code: exitUsage, errOut: "virdeck: --scenario goes with --demo\n"},
+		{name: "a scenario that is not there", args: []string{"check", "--demo", "--scenario", "x.toml"}, code: exitUsage,
+			errOut: "x.toml: cannot be read: no such file or directory\n"},
+		{name: "problems of a scenario, one line each", args: []string{"check", "--demo", "--scenario", "config.toml"}, code: exitUsage,
+			toml:   "[[step]]\nat = \"1s\"\nwhat = \"freeze\"\nwhom = \"kvm3\"\n[[step]]\nwhat = \"crash\"\nwhom = \"kvm2/p-07\"\n",
+			errOut: "config.toml:4: step 1: whom: unknown host \"kvm3\"; did you mean \"kvm2\"?\nconfig.toml:5: step 2: at: is missing; when it happens, such as \"12s\"\n"},
+		{name: "a scenario on the demo's hosts", args: []string{"check", "--demo", "--scenario", "config.toml"}, code: exitGood,
+			toml: "[[step]]\nat = \"1s\"\nwhat = \"freeze\"\nwhom = \"kvm2\"\n", out: []string{"config.toml is good", "3 hosts, 14 proxies", "host kvm2", "p-07"}},
+		{name: "a scenario with hosts of its own", args: []string{"check", "--demo", "--scenario", "config.toml"}, code: exitGood,
+			toml: "[[host]]\nname = \"big\"\n[[guest]]\nhost = \"big\"\nname = \"vm\"\ncount = 40\n", out: []string{"1 hosts, 40 proxies", "vm-40"}},
 		{name: "check of the demo", args: []string{"check", "--demo"}, code: exitGood, out: []string{"the demo is good"}},
 	}
 	for _, tt := range tests {

@@ -21,12 +21,16 @@ import (
 	"virdeck/provider"
 	"virdeck/provider/libvirt"
 	"virdeck/provider/libvirt/simhost/demo"
+	"virdeck/provider/libvirt/simhost/scenario"
 )
 
 func placesText() string { return strings.Join(config.Places(os.Getenv), ", ") }
 
 // load reads the configuration that the flags name.
 func load(f flags) (*config.Config, error) {
+	if f.scenario != "" && !f.demo {
+		return nil, usageError{errors.New("--scenario goes with --demo")}
+	}
 	if f.demo {
 		c := config.Default()
 		c.Fleet.Name = "demo"
@@ -43,6 +47,14 @@ func load(f flags) (*config.Config, error) {
 		return nil, err
 	}
 	return config.Load(path, nil)
+}
+
+// story is the scenario that the demo plays.
+func story(f flags) (*scenario.Scenario, error) {
+	if f.scenario == "" {
+		return demo.Story(), nil
+	}
+	return scenario.Load(f.scenario, demo.Story())
 }
 
 // engine is a controller with everything that hangs on it.
@@ -71,10 +83,14 @@ func newEngine(ctx context.Context, c *config.Config, f flags, log *slog.Logger,
 	deps := controller.Deps{Log: log}
 	targets := c.Health.Targets
 	if f.demo {
-		e.demo = demo.New(ctx, demo.Options{Log: log})
+		s, err := story(f)
+		if err != nil {
+			return nil, err
+		}
+		e.demo = demo.New(ctx, demo.Options{Scenario: s, Log: log})
 		hd.Dial, hd.Control = e.demo.DialProxy, e.demo.DialOrigin
 		targets = []config.Target{{URL: e.demo.OriginURL(), Status: []int{200}, EchoIP: true}}
-		deps.Hosts, deps.Proxies = demoFleet(e.demo, c, observer)
+		deps.Hosts, deps.Proxies = demoFleet(e.demo.Stage, c, observer)
 	} else {
 		deps.Hosts, deps.Proxies = declared(c, observer)
 	}
@@ -194,7 +210,7 @@ func endpoint(e config.Endpoint) libvirt.Endpoint {
 }
 
 // demoFleet declares the simulated fleet.
-func demoFleet(d *demo.Fleet, c *config.Config, observer bool) ([]controller.HostSpec, []model.ProxySpec) {
+func demoFleet(d *scenario.Stage, c *config.Config, observer bool) ([]controller.HostSpec, []model.ProxySpec) {
 	var hosts []controller.HostSpec
 	for _, name := range d.Hosts() {
 		o := libvirt.Options{Link: linkOptions(c, name), AgentTimeout: c.Link.AgentResponseTimeout}

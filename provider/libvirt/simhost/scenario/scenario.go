@@ -1,0 +1,324 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"virdeck/provider/libvirt/simhost"
+)
+
+// maxFile bounds what is read.
+const maxFile = 16 << 20
+
+// A Scenario is a file that has been read: what there is, and what happens to
+// it. It is immutable, and may be built any number of times.
+type Scenario struct {
+	Title string
+	// Repeat is how long a round takes, after which it all begins anew; zero
+	// means that it happens once. What a step does is undone by no round's end.
+	Repeat time.Duration
+
+	seed     uint64
+	hosts    []host
+	networks []network
+	guests   []guest
+	steps    []step
+}
+
+// The tables of a file.
+type (
+	host struct {
+		Name        string `toml:"name"`
+		MaxRequests int    `toml:"max_requests"`
+		Workers     int    `toml:"workers"`
+		ReadOnly    bool   `toml:"read_only"`
+		bare        bool   // has networks of its own: not the default one
+	}
+	network struct {
+		Host      string         `toml:"host"`
+		Name      string         `toml:"name"`
+		Bridge    string         `toml:"bridge"`
+		Gateway   []netip.Prefix `toml:"gateway"`
+		NoDHCP    bool           `toml:"no_dhcp"`
+		LeaseTime time.Duration  `toml:"lease_time"`
+	}
+	guest struct {
+		Host         string         `toml:"host"`
+		Name         string         `toml:"name"`
+		Count        int            `toml:"count"` // so many of them, NAME-1, NAME-2 ...
+		State        string         `toml:"state"` // running, booting, off, absent
+		Network      string         `toml:"network"`
+		Bridge       string         `toml:"bridge"`
+		HostOnBridge bool           `toml:"host_on_bridge"`
+		MAC          string         `toml:"mac"`
+		Address      []netip.Prefix `toml:"address"`
+		NoAgent      bool           `toml:"no_agent_channel"`
+		Port         int            `toml:"port"`
+		User         string         `toml:"user"`
+		Password     string         `toml:"password"`
+		Delay        time.Duration  `toml:"delay"`
+		Jitter       time.Duration  `toml:"jitter"`
+		Lease        span           `toml:"boot_lease"`
+		Agent        span           `toml:"boot_agent"`
+		AgentAddress span           `toml:"boot_agent_address"`
+		Proxy        span           `toml:"boot_proxy"`
+		Shutdown     span           `toml:"shutdown"`
+		Undeclared   bool           `toml:"undeclared"` // no proxy is declared for it
+	}
+)
+
+func (g guest) id() string { return g.Host + "/" + g.Name }
+
+// Load reads a scenario from a file; see Parse.
+func Load(file string, base *Scenario) (*Scenario, error) {
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, Problems{{File: file, Msg: "cannot be read: " + reason(err)}}
+	case info.Size() > maxFile:
+		return nil, Problems{{File: file, Msg: fmt.Sprintf("is longer than %d MiB", maxFile>>20)}}
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, Problems{{File: file, Msg: "cannot be read: " + reason(err)}}
+	}
+	return Parse(file, data, base)
+}
+
+func reason(err error) string {
+	if pe, ok := errors.AsType[*os.PathError](err); ok {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
+
+// Parse reads a scenario; file is its name in messages. A file that declares no
+// hosts happens to those of base, if one is given. The error, if any, is
+// Problems.
+func Parse(file string, data []byte, base *Scenario) (*Scenario, error) {
+	var tree map[string]any
+	if _, err := toml.Decode(string(data), &tree); err != nil {
+		return nil, Problems{syntaxProblem(file, err)}
+	}
+	d := &document{file: file, lines: findLines(string(data)), actions: actions()}
+	s := &Scenario{}
+	top := entry{has: map[string]any{}}
+	arrays := map[string][]entry{}
+	for _, k := range slices.Sorted(maps.Keys(tree)) {
+		switch k {
+		case "host", "network", "guest", "step":
+			arrays[k] = d.tables(k, tree[k])
+		default:
+			switch tree[k].(type) {
+			case map[string]any, []map[string]any:
+				d.problem(place{table: k}, "%s", unknown("table", k, []string{"guest", "host", "network", "step"}))
+				continue
+			}
+			top.has[k] = tree[k]
+		}
+	}
+	head := struct {
+		Title  string        `toml:"title"`
+		Repeat time.Duration `toml:"repeat"`
+		Seed   int           `toml:"seed"`
+	}{}
+	d.fill(top, &head)
+	s.Title, s.Repeat, s.seed = head.Title, head.Repeat, uint64(head.Seed)
+	if s.Repeat < 0 || top.gives("repeat") && s.Repeat < time.Second {
+		d.problem(place{key: "repeat"}, "want at least one second")
+	}
+	d.cast(s, arrays)
+	if len(s.hosts) == 0 && base != nil {
+		if len(arrays["network"])+len(arrays["guest"]) > 0 {
+			d.problem(place{}, "has networks or guests, and no [[host]]")
+		}
+		s.seed, s.hosts, s.networks, s.guests = base.seed, base.hosts, base.networks, base.guests
+	}
+	for _, e := range arrays["step"] {
+		if st, ok := d.step(e, s); ok {
+			s.steps = append(s.steps, st)
+		}
+	}
+	slices.SortStableFunc(s.steps, func(a, b step) int { return int(a.At - b.At) })
+	if len(d.problems) > 0 {
+		return nil, d.problems.sorted()
+	}
+	return s, nil
+}
+
+func syntaxProblem(file string, err error) Problem {
+	p := Problem{File: file, Msg: "not TOML: " + oneLine(strings.TrimPrefix(err.Error(), "toml: "))}
+	if pe, ok := errors.AsType[toml.ParseError](err); ok {
+		p.Line, p.Msg = pe.Position.Line, "not TOML: "+oneLine(pe.Message)
+	}
+	return p
+}
+
+// cast reads hosts, networks and guests.
+func (d *document) cast(s *Scenario, arrays map[string][]entry) {
+	names := map[string]bool{}
+	for _, e := range arrays["host"] {
+		var h host
+		d.fill(e, &h)
+		if d.named(e, h.Name, names, h.Name) {
+			s.hosts = append(s.hosts, h)
+		}
+	}
+	for _, e := range arrays["network"] {
+		var n network
+		d.fill(e, &n)
+		d.named(e, n.Name, names, n.Host+" network "+n.Name)
+		if i := slices.IndexFunc(s.hosts, func(h host) bool { return h.Name == n.Host }); i >= 0 {
+			s.hosts[i].bare = true
+		}
+		d.onHost(e, n.Host, s)
+		if len(n.Gateway) != 1 {
+			d.problem(e.key("gateway"), "want the host's address on the network, such as \"192.168.122.1/24\"")
+			continue
+		}
+		s.networks = append(s.networks, n)
+	}
+	for _, e := range arrays["guest"] {
+		s.guests = append(s.guests, d.guest(e, s, names)...)
+	}
+}
+
+// named checks that a name is there, fit, and given once.
+func (d *document) named(e entry, name string, names map[string]bool, id string) bool {
+	switch {
+	case name == "":
+		d.problem(e.key("name"), "is missing")
+	case strings.ContainsAny(name, "/*"):
+		d.problem(e.key("name"), "%q has a / or a *", name)
+	case names[id]:
+		d.problem(e.key("name"), "%q is declared twice", name)
+	default:
+		names[id] = true
+		return true
+	}
+	return false
+}
+
+func (d *document) onHost(e entry, name string, s *Scenario) {
+	if !slices.Contains(s.hostNames(), name) {
+		d.problem(e.key("host"), "%s", unknown("host", name, s.hostNames()))
+	}
+}
+
+func (s *Scenario) hostNames() []string {
+	out := make([]string, len(s.hosts))
+	for i, h := range s.hosts {
+		out[i] = h.Name
+	}
+	return out
+}
+
+// hasNetwork says whether a host has a network when it begins.
+func (s *Scenario) hasNetwork(on, name string) bool {
+	for _, n := range s.networks {
+		if n.Host == on && n.Name == name {
+			return true
+		}
+	}
+	return name == simhost.DefaultNetwork().Name && slices.ContainsFunc(s.hosts, func(h host) bool { return h.Name == on && !h.bare })
+}
+
+func (s *Scenario) guestNames() []string {
+	out := make([]string, len(s.guests))
+	for i, g := range s.guests {
+		out[i] = g.id()
+	}
+	return out
+}
+
+var guestStates = []string{"running", "booting", "off", "absent"}
+
+// maxGuests is how many one [[guest]] may declare; libvirt lists no more.
+const maxGuests = 16384
+
+// guest reads one [[guest]], which may stand for many.
+func (d *document) guest(e entry, s *Scenario, names map[string]bool) []guest {
+	g := guest{State: "running", Port: 3128}
+	d.fill(e, &g)
+	d.onHost(e, g.Host, s)
+	if !slices.Contains(guestStates, g.State) {
+		d.problem(e.key("state"), "%s", unknown("state", g.State, guestStates))
+	}
+	if g.Port < 1 || g.Port > 65535 {
+		d.problem(e.key("port"), "%d is out of range; allowed: 1 to 65535", g.Port)
+	}
+	if g.Count > maxGuests {
+		d.problem(e.key("count"), "%d is out of range; allowed: 1 to %d", g.Count, maxGuests)
+		return nil
+	}
+	if g.Network != "" && g.Bridge != "" {
+		d.problem(e.key("bridge"), "a guest is on a network or on a bridge")
+	}
+	if g.Network != "" && !s.hasNetwork(g.Host, g.Network) {
+		d.problem(e.key("network"), "host %q has no network %q", g.Host, g.Network)
+	}
+	if g.Count > 1 && g.MAC != "" {
+		d.problem(e.key("mac"), "is of one guest, and there are %d", g.Count)
+	}
+	if g.Count == 0 {
+		if !d.named(e, g.Name, names, g.id()) {
+			return nil
+		}
+		return []guest{g}
+	}
+	out := make([]guest, 0, g.Count)
+	next := g.Address // each has the addresses after those of the one before
+	for i := range g.Count {
+		one := g
+		one.Name, one.Address = fmt.Sprintf("%s-%d", g.Name, i+1), next
+		next = slices.Clone(next)
+		for j, p := range next {
+			next[j] = netip.PrefixFrom(p.Addr().Next(), p.Bits())
+		}
+		if !d.named(e, one.Name, names, one.id()) {
+			return nil
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// spec is the guest as simhost has it.
+func (g guest) spec() simhost.DomainSpec {
+	sp := simhost.DomainSpec{
+		Name: g.Name, NoAgentChannel: g.NoAgent, Port: g.Port, Proxy: g.proxy(), Running: g.State == "running",
+		Boot: simhost.Boot{
+			Lease: g.Lease.stage(), Agent: g.Agent.stage(), AgentAddress: g.AgentAddress.stage(), Proxy: g.Proxy.stage(),
+		},
+		ShutdownTakes: g.Shutdown.stage(),
+	}
+	if g.Network != "" || g.Bridge != "" || g.MAC != "" || len(g.Address) > 0 {
+		sp.NICs = []simhost.NIC{{MAC: g.MAC, Network: g.Network, Bridge: g.Bridge, HostOnBridge: g.HostOnBridge, Addresses: g.Address}}
+	}
+	return sp
+}
+
+// proxy is the guest's proxy when nothing is wrong with it.
+func (g guest) proxy() simhost.Proxy {
+	return simhost.Proxy{User: g.User, Password: g.Password, Delay: g.Delay, Jitter: g.Jitter}
+}
+
+// find returns the guests that "host/name" or a pattern of such means.
+func (s *Scenario) find(pattern string) []string {
+	var out []string
+	for _, id := range s.guestNames() {
+		if ok, err := path.Match(pattern, id); err == nil && ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
