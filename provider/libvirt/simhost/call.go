@@ -86,6 +86,7 @@ func (c *conn) run(h header, args []byte) {
 	if f != nil && !k.before(f, reply, done) {
 		return
 	}
+	spin(c.d.h.opts.Work)
 	data, err := entry.run(k, args)
 	if k.ctx.Err() != nil {
 		return
@@ -100,6 +101,17 @@ func (c *conn) run(h header, args []byte) {
 		return
 	}
 	c.send(outgoing{data: out, done: done, cut: k.last})
+}
+
+// spin keeps a processor busy for d. Where time stands still it gives up after
+// some milliseconds.
+func spin(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	for start, n := time.Now(), 0; time.Since(start) < d && n < 100_000; {
+		n++
+	}
 }
 
 // lookup finds the procedure, counts the call, and checks what a daemon checks

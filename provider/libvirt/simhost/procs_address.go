@@ -21,6 +21,7 @@ func interfaceAddresses(c *call, a *libvirt.DomainInterfaceAddressesArgs) (libvi
 		return r, badFlags(a.Flags, "qemuDomainInterfaceAddresses")
 	}
 	d, e := onDomain(c, a.Dom, func(d *Domain) (*Domain, *Error) {
+		c.h.asked[libvirt.DomainInterfaceAddressesSource(a.Source)]++
 		if !d.active() {
 			return nil, notRunning()
 		}
