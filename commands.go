@@ -152,7 +152,7 @@ func check(f flags, w io.Writer) error {
 		defer func() { _ = st.Close() }() // in memory
 	}
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	_, _ = fmt.Fprintf(tw, "%s is good: fleet %s, %d hosts, %d proxies\n", name, c.Fleet.Name, len(hosts), len(proxies))
+	_, _ = fmt.Fprintf(tw, "%s is good: fleet %s, %s, %s\n", name, c.Fleet.Name, plural(len(hosts), "host", "hosts"), plural(len(proxies), "proxy", "proxies"))
 	for _, h := range hosts {
 		_, _ = fmt.Fprintf(tw, "\nhost %s\t%s\tsources %v\n", h.Name, h.URI, h.Sources)
 		for _, p := range proxies {
@@ -254,7 +254,13 @@ func settled(s *model.Snapshot) bool {
 
 func printStatus(w io.Writer, st model.Status) error {
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	_, _ = fmt.Fprintf(tw, "fleet %s, %d hosts, %d proxies, at %s\n", st.Fleet, len(st.Hosts), len(st.Proxies), st.At.Local().Format(time.DateTime))
+	hosts := 0
+	for _, h := range st.Hosts {
+		if h.Link != nil { // the group of external proxies is none
+			hosts++
+		}
+	}
+	_, _ = fmt.Fprintf(tw, "fleet %s, %s, %s, at %s\n", st.Fleet, plural(hosts, "host", "hosts"), plural(len(st.Proxies), "proxy", "proxies"), st.At.Local().Format(time.DateTime))
 	for _, n := range st.Notices {
 		_, _ = fmt.Fprintln(tw, "!", ui.Clean(n))
 	}
@@ -276,6 +282,13 @@ func printStatus(w io.Writer, st model.Status) error {
 		}
 	}
 	return tw.Flush()
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func orDash(s string) string {

@@ -68,7 +68,7 @@ func TestRun(t *testing.T) {
 		{name: "all problems in one go", toml: "[fleet]\nnam = \"x\"\n[[health.target]]\nurl = \"http://h/\"\n[[proxy]]\nname = \"p-01\"\naddress = \"10.0.0.1\"\nport = 70000\n", args: []string{"check"}, code: exitUsage,
 			errOut: "config.toml:2: fleet.nam: unknown key; did you mean \"name\"? allowed: name, state_dir\nconfig.toml:8: proxy \"p-01\": port: 70000 is out of range; allowed: 1 to 65535\n"},
 		{name: "check says what would be managed", toml: good, args: []string{"check"}, code: exitGood,
-			out: []string{"config.toml is good: fleet home, 1 hosts, 2 proxies\n", "host beelink", "tcp 127.0.0.1:9", "p-01", "adopted domain p-01", "port 3128", "credentials u:***", "external", "x-01", "address 127.0.0.1"}},
+			out: []string{"config.toml is good: fleet home, 1 host, 2 proxies\n", "host beelink", "tcp 127.0.0.1:9", "p-01", "adopted domain p-01", "port 3128", "credentials u:***", "external", "x-01", "address 127.0.0.1"}},
 		{name: "a scenario without the demo", args: []string{"check", "--scenario", "x.toml"}, code: exitUsage, errOut: "virdeck: --scenario goes with --demo\n"},
 		{name: "a scenario that is not there", args: []string{"check", "--demo", "--scenario", "x.toml"}, code: exitUsage,
 			errOut: "x.toml: cannot be read: no such file or directory\n"},

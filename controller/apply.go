@@ -126,7 +126,7 @@ func (s status) identify(r read) (status, []note) {
 
 // applyFailed: nothing is cleared, nothing counted.
 func (s status) applyFailed(r read) status {
-	s.readErr = r.err.Error()
+	s.readErr = words(r.err)
 	s.notAsked = errors.Is(r.err, provider.ErrNotAsked)
 	if s.failed.IsZero() {
 		s.failed = r.now

@@ -1,7 +1,7 @@
 package controller
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -121,11 +121,11 @@ func TestApply_table(t *testing.T) {
 			start: func() status { s := known1(); s.hold = model.Hold{Active: true, Polls: 2, Of: 3}; return s }(),
 			reads: repeat(50, func(i int) read { return step(i, model.Instance{Name: "p"}, transient, failing(i, true, 9), true) }),
 			check: func(s status) string {
-				return want(s.ip == ip1 && s.hold.Polls == 2 && s.failed.Equal(at(0)) && s.readErr == transient.Error() && !s.notAsked, "kept since the first failure")
+				return want(s.ip == ip1 && s.hold.Polls == 2 && s.failed.Equal(at(0)) && s.readErr == "transient: agent and arp failed" && !s.notAsked, "kept since the first failure")
 			}},
 		{name: "a caller's own deadline says nothing either",
 			start: known1(),
-			reads: []read{step(1, model.Instance{Name: "p"}, errors.New("context deadline exceeded"), passing(0), true)},
+			reads: []read{step(1, model.Instance{Name: "p"}, context.DeadlineExceeded, passing(0), true)},
 			check: func(s status) string { return want(s.ip == ip1 && !s.failed.IsZero(), "kept") }},
 		{name: "a good read ends the trouble",
 			start: known1(),

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"time"
 
 	"virdeck/health"
@@ -25,19 +26,13 @@ func (h *host) onLink(ls model.LinkStatus) {
 		h.tellHost(from.String(), ls.State.String(), "link down: "+ls.LastError, now)
 		// At once, and not at the next poll: the screen must not show as known
 		// what cannot be known any more.
-		h.failAll(linkDown{ls.LastError}, now)
+		h.failAll(fmt.Errorf("%w: %s", provider.ErrLinkDown, ls.LastError), now)
 	case model.LinkUp:
 		h.tellHost(from.String(), ls.State.String(), "link up, generation "+itoa(ls.Generation), now)
 	case model.LinkConnecting, model.LinkDraining:
 		h.tellHost(from.String(), ls.State.String(), "link "+ls.State.String(), now)
 	}
 }
-
-// linkDown is the read error that a dead link gives to all proxies at once.
-type linkDown struct{ why string }
-
-func (e linkDown) Error() string { return "link down: " + e.why }
-func (e linkDown) Unwrap() error { return provider.ErrLinkDown }
 
 // onEvent is the provider's callback for what the host tells.
 func (h *host) onEvent(ev provider.Event) {

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"virdeck/model"
@@ -42,7 +41,7 @@ func (h *host) checkIdentity(l provider.Listing, now time.Time) bool {
 
 // errUnidentified: the link is new, and what it shows differs from what was
 // known; that counts only once the host has said which machine it is.
-var errUnidentified = fmt.Errorf("%w: the host has not said yet which machine it is, and shows something else than before", provider.ErrTransient)
+var errUnidentified = provider.Transient("the host has not said yet which machine it is, and shows something else than before", nil)
 
 // trusted turns a read that would take something away into one that says
 // nothing, as long as it came through a link whose host has not shown its

@@ -189,7 +189,10 @@ func (h *host) reason(p *proxy, s model.State, hl model.Health, readErr string) 
 	case model.StateDrained:
 		return "drained by an operator"
 	case model.StateTransient:
-		return "last read failed, everything is kept: " + readErr
+		if p.st.lastRead.IsZero() && !p.effective().IsValid() {
+			return "never read yet, nothing is known: " + readErr
+		}
+		return "everything known is kept: " + readErr
 	case model.StateDemoted:
 		if p.st.out != "" {
 			return p.st.out
@@ -197,7 +200,7 @@ func (h *host) reason(p *proxy, s model.State, hl model.Health, readErr string) 
 		return hl.Reason
 	case model.StateProvisioning:
 		if readErr != "" {
-			return "no source could be asked: " + readErr
+			return "boots, as far as is known; could not be asked: " + readErr
 		}
 		return "runs, and no source names an address yet"
 	case model.StatePending:
@@ -208,6 +211,8 @@ func (h *host) reason(p *proxy, s model.State, hl model.Health, readErr string) 
 			return fmt.Sprintf("domain %s is not defined on this host", p.spec.Domain)
 		case p.st.domain == model.DomainShutoff, p.st.domain == model.DomainCrashed:
 			return "domain is " + p.st.domain.String()
+		case p.st.domain == model.DomainPaused:
+			return "domain is paused: " + p.st.domainNote
 		}
 		return "not looked at yet"
 	case model.StateUnproven:

@@ -108,10 +108,26 @@ func notices(s *model.Snapshot) []model.Notice {
 		out = append(out, model.Notice{Level: model.NoticeWarn, Since: f.BrakeSince,
 			Text: "demotions wait for a witness: " + f.BrakeNote})
 	}
+	if f.Control == model.WitnessNone && !anyIn(s) {
+		out = append(out, model.Notice{Level: model.NoticeWarn,
+			Text: "the targets do not answer from here, with or without a proxy: " + f.ControlNote})
+	}
 	for _, h := range s.Hosts {
 		if h.Misconfig != "" {
 			out = append(out, model.Notice{Level: model.NoticeAlert, Text: "host " + string(h.Name) + ": " + h.Misconfig})
 		}
 	}
 	return out
+}
+
+// anyIn reports whether any proxy is in rotation.
+func anyIn(s *model.Snapshot) bool {
+	for _, h := range s.Hosts {
+		for _, p := range h.Proxies {
+			if p.Health.InRotation {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -25,10 +25,29 @@ var (
 // ErrNotAsked marks a call that was refused for a reason of ours before it
 // reached the host: no free slot, another operation on the same domain, or the
 // caller's own deadline. It is transient, and it says nothing about the guest.
-var ErrNotAsked = fmt.Errorf("not asked: %w", ErrTransient)
+var ErrNotAsked error = &kind{"not asked", ErrTransient}
 
 // ErrLinkDown marks a call that found no link, or whose link died under it.
-var ErrLinkDown = fmt.Errorf("link down: %w", ErrTransient)
+var ErrLinkDown error = &kind{"link down", ErrTransient}
+
+// kind is an error of a class whose text does not repeat the class: operators
+// read these, and "transient" is on their screen already.
+type kind struct {
+	text  string
+	class error
+}
+
+func (k *kind) Error() string { return k.text }
+func (k *kind) Unwrap() error { return k.class }
+
+// Transient returns an error that is explicitly transient, whatever codes are
+// joined beneath it in cause, which may be nil.
+func Transient(text string, cause error) error {
+	if cause == nil {
+		return &kind{text, ErrTransient}
+	}
+	return fmt.Errorf("%w: %w", &kind{text, ErrTransient}, cause)
+}
 
 // Class is the verdict of Classify.
 type Class int

@@ -51,7 +51,7 @@ type judged struct {
 }
 
 // errNoSource: the configuration or the domain leaves nobody to ask.
-var errNoSource = fmt.Errorf("%w: no address source applies to this domain", provider.ErrTransient)
+var errNoSource = provider.Transient("no address source applies to this domain", nil)
 
 // judge is the address rule. It is pure. The first of these that is true:
 //
@@ -92,7 +92,7 @@ func judge(answers []answer, hint netip.Addr, prefer Family) (judged, error) {
 	case empty:
 		return judged{state: model.InstanceProvisioning}, nil
 	default:
-		return judged{}, fmt.Errorf("%w: every address source failed: %w", provider.ErrTransient, errors.Join(causes...))
+		return judged{}, provider.Transient("every address source failed", errors.Join(causes...))
 	}
 }
 

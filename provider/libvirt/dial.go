@@ -44,7 +44,16 @@ func (e Endpoint) dialUnix(ctx context.Context) (net.Conn, error) {
 			break
 		}
 	}
-	return nil, errors.Join(errs...)
+	return nil, oneLine(errs)
+}
+
+// oneLine joins errors of several tries for a screen's one line.
+func oneLine(errs []error) error {
+	err := errs[0]
+	for _, e := range errs[1:] {
+		err = fmt.Errorf("%w; then %w", err, e)
+	}
+	return err
 }
 
 // userTimeout bounds how long sent bytes may stay unacknowledged. Without it a

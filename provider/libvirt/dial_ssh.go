@@ -70,7 +70,7 @@ func (e Endpoint) dialSSH(ctx context.Context) (net.Conn, error) {
 	stop()
 	_ = client.Close()
 	return nil, fmt.Errorf("ssh %s: open the daemon's socket (the server needs AllowStreamLocalForwarding yes): %w",
-		e.Address, errors.Join(errs...))
+		e.Address, oneLine(errs))
 }
 
 func (e Endpoint) sshConfig(ctx context.Context) (*ssh.ClientConfig, func(), error) {
@@ -95,7 +95,7 @@ func (e Endpoint) hostKeyCallback() (ssh.HostKeyCallback, error) {
 	}
 	cb, err := knownhosts.New(file)
 	if err != nil {
-		return nil, fmt.Errorf("known hosts: %w", err)
+		return nil, fmt.Errorf("known hosts: %w (connect once with ssh, or name the file with known_hosts= in the uri)", err)
 	}
 	return cb, nil
 }

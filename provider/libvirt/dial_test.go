@@ -100,6 +100,17 @@ func TestDial_unix(t *testing.T) {
 	}
 }
 
+// Another service on the port is named by what it says.
+func TestDial_anotherService(t *testing.T) {
+	sim, _ := simSocket(t)
+	s := newSSHD(t, sim, "/sock")
+	err := answers(t, Endpoint{Transport: TransportTCP, Address: s.addr})
+	const want = `link down: what answers there does not speak libvirt's protocol: it says "SSH-2.0-Go"`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 func TestDial_tcp(t *testing.T) {
 	sim, _ := simSocket(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -312,7 +323,7 @@ func TestDial_ssh(t *testing.T) {
 	}{
 		"the second socket":         {func(*Endpoint) {}, ""},
 		"another host key":          {func(e *Endpoint) { e.KnownHosts = other.hosts }, "key is unknown"},
-		"no known_hosts":            {func(e *Endpoint) { e.KnownHosts = "/nowhere" }, "known hosts: open /nowhere: no such file or directory"},
+		"no known_hosts":            {func(e *Endpoint) { e.KnownHosts = "/nowhere" }, "known hosts: open /nowhere: no such file or directory (connect once with ssh"},
 		"any host key, asked for":   {func(e *Endpoint) { e.NoVerify = true; e.KnownHosts = "/nowhere" }, ""},
 		"another client's key":      {func(e *Endpoint) { e.KeyFile = other.key }, "unable to authenticate"},
 		"no key":                    {func(e *Endpoint) { e.KeyFile = "/nowhere" }, "key file: open /nowhere: no such file or directory"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -177,15 +178,30 @@ func (f *frameConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// badLength tells another protocol on the port, which greets in plain text, from
+// a stream that has gone out of step.
+func badLength(n uint32, h []byte) error {
+	odd := func(r rune) bool { return r != '\r' && r != '\n' && (r < ' ' || r > '~') }
+	if line, _, _ := strings.Cut(string(h), "\r\n"); line != "" && strings.IndexFunc(string(h), odd) < 0 {
+		return fmt.Errorf("what answers there does not speak libvirt's protocol: it says %q", line)
+	}
+	return fmt.Errorf("frame of %d bytes, allowed are %d to %d: the stream is out of step", n, frameHeader, frameMax)
+}
+
 func (f *frameConn) nextFrame() error {
 	h := make([]byte, frameHeader)
-	if _, err := io.ReadFull(f.Conn, h); err != nil {
+	got, err := io.ReadAtLeast(f.Conn, h, 4)
+	if err != nil {
 		return err
 	}
 	f.arrived()
+	// The length first: whoever speaks another protocol may never send more.
 	n := binary.BigEndian.Uint32(h)
 	if n < frameHeader || n > frameMax {
-		return fmt.Errorf("frame of %d bytes, allowed are %d to %d: this is not libvirt, or the stream is out of step", n, frameHeader, frameMax)
+		return badLength(n, h[:got])
+	}
+	if _, err := io.ReadFull(f.Conn, h[got:]); err != nil {
+		return err
 	}
 	if binary.BigEndian.Uint32(h[4:]) != keepaliveProgram {
 		f.rhdr, f.rrem = h, int(n)-frameHeader

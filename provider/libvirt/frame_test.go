@@ -53,11 +53,9 @@ func TestFrameConn_refusesLengths(t *testing.T) {
 		length uint32
 		want   string
 	}{
-		"zero":     {0, "frame of 0 bytes, allowed are 28 to 33554436: this is not libvirt, or the stream is out of step"},
-		"short":    {27, "frame of 27 bytes, allowed are 28 to 33554436: this is not libvirt, or the stream is out of step"},
-		"too long": {frameMax + 1, "frame of 33554437 bytes, allowed are 28 to 33554436: this is not libvirt, or the stream is out of step"},
-		"an SSH banner": {binary.BigEndian.Uint32([]byte("SSH-")),
-			"frame of 1397966893 bytes, allowed are 28 to 33554436: this is not libvirt, or the stream is out of step"},
+		"zero":     {0, "frame of 0 bytes, allowed are 28 to 33554436: the stream is out of step"},
+		"short":    {27, "frame of 27 bytes, allowed are 28 to 33554436: the stream is out of step"},
+		"too long": {frameMax + 1, "frame of 33554437 bytes, allowed are 28 to 33554436: the stream is out of step"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPipeConn(t)
@@ -77,6 +75,19 @@ func TestFrameConn_refusesLengths(t *testing.T) {
 				t.Errorf("told of its death %d times, want once: %v", len(p.died), p.died)
 			}
 		})
+	}
+}
+
+func TestFrameConn_namesAnotherProtocol(t *testing.T) {
+	for greeting, want := range map[string]string{
+		"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n":        `what answers there does not speak libvirt's protocol: it says "SSH-2.0-OpenSSH_9.2p1 Debian"`,
+		"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n": `what answers there does not speak libvirt's protocol: it says "HTTP/1.1 400 Bad Request"`,
+	} {
+		p := newPipeConn(t)
+		go func() { _, _ = p.far.Write([]byte(greeting)) }()
+		if _, err := p.Read(make([]byte, 4)); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

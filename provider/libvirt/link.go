@@ -107,7 +107,7 @@ type Link struct {
 	lastErrAt  time.Time
 	nextRetry  time.Time
 	suspect    bool
-	outage     time.Time          // when the link was last up, or the link's birth
+	outage     time.Time          // since when no generation is up
 	forcedAt   time.Time          // of the last forced reconnect
 	cancelDial context.CancelFunc // of the dial under way
 	waiters    []chan error       // of Reconnect: nil when up, else the dial's error
@@ -251,6 +251,9 @@ func (l *Link) sleep(d time.Duration) bool {
 func (l *Link) fail(err error, b *backoff.ExponentialBackOff) time.Duration {
 	l.mu.Lock()
 	now := time.Now()
+	if l.state == model.LinkUp {
+		l.outage = now
+	}
 	b.MaxInterval = l.opts.BackoffMax
 	if now.Sub(l.outage) > earlyOutage {
 		b.MaxInterval = l.opts.BackoffLate
@@ -291,7 +294,7 @@ func (l *Link) install(s *session) {
 	s.gen = l.gen
 	old := l.cur
 	l.cur = s
-	l.state, l.since, l.outage = model.LinkUp, time.Now(), time.Now()
+	l.state, l.since = model.LinkUp, time.Now()
 	l.phase, l.nextRetry, l.suspect = "", time.Time{}, false
 	if old != nil {
 		l.retire(old)
@@ -315,6 +318,7 @@ func (l *Link) Reconnect(ctx context.Context) (provider.ReconnectReport, error) 
 		victims = append(victims, l.cur)
 		l.cur = nil
 		l.state, l.since, l.phase = model.LinkConnecting, start, "close"
+		l.outage = start
 	}
 	l.forcedAt = start
 	l.waiters = append(l.waiters, answer)

@@ -241,11 +241,19 @@ func TestLink_backsOff(t *testing.T) {
 		if err := version(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}
-		down := time.Now()
+		var down time.Time
+		time.Sleep(5 * time.Minute) // up for long: its first minute down is one all the same
+		down = time.Now()
+		mu.Lock()
+		dials = dials[:1]
+		mu.Unlock()
 		sim.Kill()
 		time.Sleep(10 * time.Minute)
 		mu.Lock()
 		defer mu.Unlock()
+		if first := dials[1].Sub(down); first > 200*time.Millisecond {
+			t.Errorf("the first redial came after %s", first)
+		}
 		for i := 2; i < len(dials); i++ {
 			gap, limit := dials[i].Sub(dials[i-1]), 3*time.Second
 			if dials[i-1].Sub(down) > time.Minute {

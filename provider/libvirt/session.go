@@ -100,6 +100,9 @@ func (s *session) open(ctx context.Context, uri string, phase func(string)) erro
 	}()
 	select {
 	case err := <-done:
+		if err != nil && s.ctx.Err() != nil && ctx.Err() == nil {
+			return s.cause // what ended the connection says more than that it ended
+		}
 		return err
 	case <-ctx.Done():
 		s.kill(ctx.Err())

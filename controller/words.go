@@ -1,0 +1,32 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"virdeck/provider"
+)
+
+// words puts a read's error into what an operator reads beside the proxy's own
+// name: without the nouns that the row shows already, and for a dead link
+// without the call that happened to find it dead.
+func words(err error) string {
+	text := err.Error()
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "the read overran its budget"
+	}
+	if errors.Is(err, provider.ErrLinkDown) {
+		if _, rest, ok := strings.Cut(text, provider.ErrLinkDown.Error()); ok {
+			return provider.ErrLinkDown.Error() + rest
+		}
+	}
+	for _, noun := range []string{"host ", "domain "} {
+		if rest, ok := strings.CutPrefix(text, noun); ok {
+			if _, after, ok := strings.Cut(rest, ": "); ok {
+				text = after
+			}
+		}
+	}
+	return text
+}
