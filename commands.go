@@ -36,8 +36,18 @@ func console(ctx context.Context, f flags) error {
 		who = u.Username
 	}
 	return withEngine(ctx, c, f, log, func(ctx context.Context, e *engine) error {
-		return ui.Run(ctx, ui.Options{Engine: e, Ring: ring, User: who, Demo: f.demo})
+		return ui.Run(ctx, ui.Options{Engine: e, Ring: ring, User: who, Demo: f.demo, Background: background(c), ASCII: c.UI.ASCII})
 	})
+}
+
+func background(c *config.Config) ui.Background {
+	switch c.UI.Background {
+	case "dark":
+		return ui.BackgroundDark
+	case "light":
+		return ui.BackgroundLight
+	}
+	return ui.BackgroundAuto
 }
 
 // serve runs the engine until a signal ends it.

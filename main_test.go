@@ -78,7 +78,7 @@ func TestRun(t *testing.T) {
 		{name: "a scenario on the demo's hosts", args: []string{"check", "--demo", "--scenario", "config.toml"}, code: exitGood,
 			toml: "[[step]]\nat = \"1s\"\nwhat = \"freeze\"\nwhom = \"kvm2\"\n", out: []string{"config.toml is good", "3 hosts, 14 proxies", "host kvm2", "p-07"}},
 		{name: "a scenario with hosts of its own", args: []string{"check", "--demo", "--scenario", "config.toml"}, code: exitGood,
-			toml: "[[host]]\nname = \"big\"\n[[guest]]\nhost = \"big\"\nname = \"vm\"\ncount = 40\n", out: []string{"1 hosts, 40 proxies", "vm-40"}},
+			toml: "[[host]]\nname = \"big\"\n[[guest]]\nhost = \"big\"\nname = \"vm\"\ncount = 40\n", out: []string{"1 host, 40 proxies", "vm-40"}},
 		{name: "check of the demo", args: []string{"check", "--demo"}, code: exitGood, out: []string{"the demo is good"}},
 	}
 	for _, tt := range tests {

@@ -18,6 +18,7 @@ type Config struct {
 	Health     Health     `toml:"health"`
 	Hosts      []Host     `toml:"host"`
 	Proxies    []Proxy    `toml:"proxy"`
+	UI         UI         `toml:"ui"`
 	Log        Log        `toml:"log"`
 
 	warnings []Problem
@@ -192,6 +193,15 @@ const (
 	ProbeConnect  Probe = "connect"
 )
 
+// UI is how the console looks.
+type UI struct {
+	// Background of the terminal: auto asks it; dark and light overrule what it
+	// says, for terminals that say nothing or the wrong thing.
+	Background string `toml:"background"`
+	// ASCII draws with ASCII characters alone.
+	ASCII bool `toml:"ascii"`
+}
+
 // Log says what is logged and where to.
 type Log struct {
 	// Level is debug, info, warn or error; see [Log.SlogLevel].
@@ -249,6 +259,7 @@ func Default() *Config {
 			Brake:     10 * time.Second,
 			Control:   true,
 		},
+		UI:  UI{Background: "auto"},
 		Log: Log{Level: "info", Format: "text", Ring: 10000},
 	}
 }

@@ -187,6 +187,7 @@ func (k *checker) log() {
 	l := &k.c.Log
 	oneOf(k, section("log", "level"), l.Level, "debug", "info", "warn", "error")
 	oneOf(k, section("log", "format"), l.Format, "text", "json")
+	oneOf(k, section("ui", "background"), k.c.UI.Background, "auto", "dark", "light")
 	k.number(section("log", "ring"), l.Ring, 100, 1_000_000)
 	if l.File != "" {
 		l.File = k.src.resolve(l.File)
