@@ -60,13 +60,17 @@ func offset(d time.Duration) string {
 	}
 }
 
-// until writes how long it is till t, rounded up so that a countdown ends at 1s
-// and not at 0s; empty if t is zero or past.
-func until(now, t time.Time) string {
+// until writes how long it is till t, never more than it is and never 0s; empty
+// if t is zero or past. While the view is paused, so is the countdown.
+func (m *Model) until(t time.Time) string {
+	now := m.at
+	if m.pausedAt.IsZero() {
+		now = m.opts.Now() // m.at is a whole second, and up to one too early
+	}
 	if t.IsZero() || !t.After(now) {
 		return ""
 	}
-	return span(t.Sub(now) + time.Second - 1)
+	return span(max(t.Sub(now), time.Second))
 }
 
 func count(n int, one, many string) string {

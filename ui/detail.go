@@ -219,7 +219,7 @@ func (m *Model) detailSpec(b *pageBuf, p *model.ProxyView) {
 	}
 	if !p.LastRead.IsZero() {
 		next := ""
-		if in := until(m.at, p.NextLook); in != "" {
+		if in := m.until(p.NextLook); in != "" {
 			next = ", next in " + in
 		}
 		b.kv("looked at", seg{age(m.at, p.LastRead) + " ago" + next, stDim})

@@ -24,7 +24,7 @@ func (m *Model) hostDetail(h *model.HostView, w int) []line {
 		if h.ARPBroken {
 			b.kv("arp", seg{"libvirt cannot read this host's neighbour table: ARP counts as empty here", stWarn})
 		}
-		if in := until(m.at, l.NextRetry); in != "" {
+		if in := m.until(l.NextRetry); in != "" {
 			b.kv("next dial", seg{"in " + in, stText})
 		}
 		if l.LastError != "" {

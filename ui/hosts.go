@@ -165,7 +165,7 @@ func (m *Model) linkParts(h *model.HostView) []line {
 	if l.Phase != "" {
 		parts = append(parts, text(clean(l.Phase), stWarn))
 	}
-	if in := until(m.at, l.NextRetry); in != "" {
+	if in := m.until(l.NextRetry); in != "" {
 		parts = append(parts, text("retry "+in, stText))
 	}
 	if l.LastError != "" {

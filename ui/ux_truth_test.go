@@ -130,7 +130,7 @@ func TestUX10_detailShowsTheEvidence(t *testing.T) {
 	}
 	c.press("e")
 	s = c.screen(t)
-	for _, w := range []string{"Its address is known and its probes pass. It is in the rotation: clients get it.", "held: the sources have gone quiet", "The next look is in 41s"} {
+	for _, w := range []string{"Its probes pass; its sources have gone quiet, so its address is held. It is in the rotation: clients get it.", "held: the sources have gone quiet", "The next look is in 41s"} {
 		if lineOf(s, w) < 0 {
 			t.Errorf("no %q in\n%s", w, s)
 		}
