@@ -124,8 +124,12 @@ func (m *Model) here() (*model.ProxyView, string) {
 		}
 		name = s.proxy
 	} else {
-		if m.focus == paneHosts {
+		switch m.focus {
+		case paneHosts:
 			return nil, "the keys are on the hosts: tab goes to the proxies"
+		case paneLog:
+			return nil, "the keys are on the log: tab goes to the proxies"
+		case paneProxies, paneCount:
 		}
 		r, ok := m.current()
 		if !ok {
@@ -230,12 +234,33 @@ func (m *Model) reconcile() {
 		m.reconcileHost()
 		return
 	}
-	m.submit(m.perProxy(model.VerbReconcile, func(*model.ProxyView) string { return "" })...)
+	m.submit(m.perProxy(model.VerbReconcile, func(p *model.ProxyView) string {
+		if p.Spec.Backing == model.BackingExternal {
+			return string(p.Spec.Name) + " is external: no VM to look at, and probed by itself; e explains it"
+		}
+		return m.linkNotUp(p.Spec.Host)
+	})...)
+}
+
+// linkNotUp says which key helps when a host cannot be asked; empty when it can.
+func (m *Model) linkNotUp(name model.HostName) string {
+	if h := m.live.Host(name); h != nil && !h.External && h.Link.State != model.LinkUp {
+		return fmt.Sprintf("the link of %s is %s: c reconnects it", h.Name, h.Link.State)
+	}
+	return ""
 }
 
 func (m *Model) reconcileHost() {
 	h, why := m.hostHere()
 	if h == nil {
+		m.hint(why)
+		return
+	}
+	if h.External {
+		m.hint("external proxies have no host to look at; enter shows their probes")
+		return
+	}
+	if why := m.linkNotUp(h.Name); why != "" {
 		m.hint(why)
 		return
 	}

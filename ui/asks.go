@@ -175,9 +175,11 @@ func (m *Model) cannotWrite(p *model.ProxyView) string {
 	if p.Spec.Backing == model.BackingExternal {
 		return string(p.Spec.Name) + " is external: there is no VM to act on"
 	}
-	h := m.live.Host(p.Spec.Host)
-	if h != nil && h.Link.State != model.LinkUp {
-		return fmt.Sprintf("the link of %s is %s: c reconnects it", h.Name, h.Link.State)
+	if why := m.linkNotUp(p.Spec.Host); why != "" {
+		return why
+	}
+	if p.Domain == model.DomainMissing {
+		return fmt.Sprintf("%s: its domain is not defined on %s; e explains it", p.Spec.Name, p.Spec.Host)
 	}
 	return ""
 }

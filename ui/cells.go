@@ -262,9 +262,6 @@ func barOf(d time.Duration) int {
 
 // rotationCell is in or out, and what is remarkable about it.
 func (m *Model) rotationCell(p *model.ProxyView, w int) line {
-	if op, ok := m.runningOp(p.Spec.Host, p.Spec.Name); ok && w >= 8 {
-		return m.opWords(op)
-	}
 	h := p.Health
 	word, st := "out", stDim
 	if h.InRotation {
@@ -273,6 +270,15 @@ func (m *Model) rotationCell(p *model.ProxyView, w int) line {
 		word = "-"
 	}
 	out := line{{word, st}}
+	if op, ok := m.runningOp(p.Spec.Host, p.Spec.Name); ok && w >= 8 {
+		out[0].text = pad(word, 3) // whether it serves is never hidden
+		out = append(out, seg{" ", stText})
+		words := m.opWords(op)
+		if len(words) > 1 && out.width()+words.width() > w {
+			words = words[:1] // who asked is on the page of operations
+		}
+		return append(out, words...)
+	}
 	hold := fmt.Sprintf("held %d/%d", p.Hold.Polls, p.Hold.Of)
 	var notes []string
 	switch {

@@ -13,7 +13,7 @@ func (m *Model) explainProxy(p *model.ProxyView, h *model.HostView, w int) []lin
 	b.kv("because", seg{clean(orWord(p.Reason, "no reason given")), stText})
 	tale := m.story(p, h)
 	b.kv("that means", seg{tale.is + " " + clients(p), stText})
-	b.kv("virdeck did", seg{tale.did, stText})
+	b.kv("virdeck", seg{tale.did, stText})
 	look := ""
 	if in := m.until(p.NextLook); in != "" {
 		look = " The next look is in " + in + "."

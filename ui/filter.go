@@ -13,6 +13,7 @@ import (
 type filter struct {
 	src   string
 	terms []term
+	wrong string // what is wrong with it: a term that there is not; empty if nothing
 }
 
 type term struct {
@@ -21,11 +22,12 @@ type term struct {
 }
 
 // filterHelp names the terms, for the hint under an empty table.
-const filterHelp = "terms: text  !not  state:  host:  pool:  mark:  in:  label:  source:agent=failed"
+const filterHelp = "terms: text  !not  state:  host:  pool:  domain:  mark:  in:  label:  source:agent=failed"
 
 // parseFilter reads a filter: words separated by spaces, each plain text or
 // key:value, `!` before a word for its inverse. A word whose key is not known is
-// plain text, since addresses have colons too. There is no wrong filter.
+// plain text, since addresses have colons too; where the key is no part of an
+// address, that is remarked.
 func parseFilter(src string) filter {
 	f := filter{src: strings.TrimSpace(src)}
 	for word := range strings.FieldsSeq(f.src) {
@@ -41,12 +43,33 @@ func parseFilter(src string) filter {
 		if ok {
 			t.test = keyTerm(key, val)
 		}
+		if f.wrong == "" && ok {
+			f.wrong = wrongTerm(key, val, t.test != nil)
+		}
 		if t.test == nil {
 			t.test = func(p *model.ProxyView) bool { return hasText(p, word) }
 		}
 		f.terms = append(f.terms, t)
 	}
 	return f
+}
+
+// wrongTerm says what is wrong with a term; empty if nothing is.
+func wrongTerm(key, val string, known bool) string {
+	notHex := func(r rune) bool { return r > 'f' && r <= 'z' }
+	letters := func(r rune) bool { return r >= 'a' && r <= 'z' }
+	switch {
+	case !known && strings.ContainsFunc(key, notHex) && strings.IndexFunc(key, func(r rune) bool { return !letters(r) }) < 0:
+		return "no term " + key + ": (state host pool source)"
+	case key == "state" && !slices.ContainsFunc(model.States(), func(s model.State) bool { return strings.HasPrefix(s.String(), val) }):
+		return "no state " + val
+	case key == "source":
+		name, _, _ := strings.Cut(val, "=")
+		if !slices.ContainsFunc(model.Sources(), func(s model.Source) bool { return strings.HasPrefix(s.String(), name) }) {
+			return "no source " + name + " (lease agent arp)"
+		}
+	}
+	return ""
 }
 
 func (f filter) empty() bool { return len(f.terms) == 0 }
@@ -117,7 +140,7 @@ func sourceTerm(val string) func(*model.ProxyView) bool {
 
 func hasText(p *model.ProxyView, lower string) bool {
 	if contains(string(p.Spec.Name), lower) || contains(p.Spec.Domain, lower) ||
-		contains(p.Spec.Pool, lower) || contains(p.Reason, lower) || strings.HasPrefix(p.State.String(), lower) {
+		contains(p.Spec.Pool, lower) || contains(string(p.Spec.Host), lower) || contains(p.Reason, lower) || strings.HasPrefix(p.State.String(), lower) {
 		return true
 	}
 	ip := p.Spec.EffectiveHost(p.IP)

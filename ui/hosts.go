@@ -44,7 +44,11 @@ const hostPrefix = 3 // cursor and number
 func (m *Model) hostHeader(w int) line {
 	cols := m.hostColumns()
 	gap := gapFor(w)
-	l := m.assemble(text(spaces(hostPrefix), stText), allot(cols, w-hostPrefix, gap), gap, titles(cols))
+	lead := text(spaces(hostPrefix), stText)
+	if m.focus == paneHosts {
+		lead = line{{m.th.g.focus + spaces(hostPrefix-1), stTitle}}
+	}
+	l := m.assemble(lead, allot(cols, w-hostPrefix, gap), gap, titles(cols))
 	if win := m.hosts.window(); win != "" {
 		note := fmt.Sprintf("%s of %d ", win, len(m.hostRows))
 		l = append(m.th.fit(l, w-len(note)), seg{note, stDim})

@@ -7,14 +7,25 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// place is where a key means something.
-type place uint8
+// place is where a key means something: a pane of the first screen, or a page.
+type place uint16
 
 const (
-	inMain place = 1 << iota
-	inText       // proxy, host, explain, ops, help
-	inLog        // log full screen
+	inHosts   place = 1 << iota // the pane of the hosts
+	inTable                     // the pane of the proxies
+	inTail                      // the pane of the log
+	inProxy                     // page of a proxy
+	inHost                      // page of a host
+	inWhy                       // explain, a proxy
+	inWhyHost                   // explain, a host
+	inOps                       // operations and notices
+	inHelp                      // keys and signs
+	inLog                       // log full screen
 
+	inLists    = inHosts | inTable
+	inMain     = inLists | inTail
+	inText     = inProxy | inHost | inWhy | inWhyHost | inOps | inHelp
+	anyLog     = inTail | inLog
 	everywhere = inMain | inText | inLog
 )
 
@@ -51,26 +62,27 @@ func quiet(f func(*Model)) func(*Model, tea.KeyPressMsg) tea.Cmd {
 // order of those with a hint is the order of the footer.
 func newActions() []action {
 	k := func(keys ...string) []string { return keys }
+	about := inProxy | inHost | inWhy | inWhyHost
 	return []action{
-		{bind(k("r"), "r", "reconcile: the selected or the marked"), groupAct, inMain | inText, inMain, quiet((*Model).reconcile)},
-		{bind(k("R"), "R", "reconcile host: all its proxies"), groupAct, inMain | inText, 0, quiet((*Model).reconcileHost)},
-		{bind(k("c"), "c", "reconnect: the host's link; asks when it is up"), groupAct, inMain | inText, inMain, quiet((*Model).reconnect)},
-		{bind(k("d"), "d", "drain: take out of the rotation"), groupAct, inMain | inText, inMain, quiet((*Model).drain)},
-		{bind(k("D"), "D", "undrain: put back"), groupAct, inMain | inText, 0, quiet((*Model).undrain)},
-		{bind(k("x"), "x", "restart: the VM; asks"), groupAct, inMain | inText, 0, quiet((*Model).restart)},
-		{bind(k("S"), "S", "start: the VM; asks"), groupAct, inMain | inText, 0, quiet((*Model).start)},
-		{bind(k("T"), "T", "stop: the VM; asks"), groupAct, inMain | inText, 0, quiet((*Model).stop)},
-		{bind(k("space"), "space", "mark: for r, d, x and the like"), groupAct, inMain, 0, quiet((*Model).toggleMark)},
+		{bind(k("r"), "r", "reconcile: the selected or the marked"), groupAct, inLists | inText, inLists | about, quiet((*Model).reconcile)},
+		{bind(k("R"), "R", "reconcile host: all its proxies"), groupAct, inLists | inText, 0, quiet((*Model).reconcileHost)},
+		{bind(k("c"), "c", "reconnect: the host's link; asks when it is up"), groupAct, inLists | inText, inLists | inHost | inWhyHost, quiet((*Model).reconnect)},
+		{bind(k("d"), "d", "drain: take out of the rotation"), groupAct, inLists | inText, inTable | inProxy | inWhy, quiet((*Model).drain)},
+		{bind(k("D"), "D", "undrain: put back"), groupAct, inLists | inText, 0, quiet((*Model).undrain)},
+		{bind(k("x"), "x", "restart: the VM; asks"), groupAct, inLists | inText, 0, quiet((*Model).restart)},
+		{bind(k("S"), "S", "start: the VM; asks"), groupAct, inLists | inText, 0, quiet((*Model).start)},
+		{bind(k("T"), "T", "stop: the VM; asks"), groupAct, inLists | inText, 0, quiet((*Model).stop)},
+		{bind(k("space"), "space", "mark: for r, d, x and the like"), groupAct, inLists, 0, quiet((*Model).toggleMark)},
 
-		{bind(k("enter"), "enter", "detail: of the proxy or host"), groupMove, inMain, inMain, quiet((*Model).enter)},
+		{bind(k("enter"), "enter", "detail: of the proxy or host"), groupMove, inMain, inLists, quiet((*Model).enter)},
 		{bind(k("esc"), "esc", "back: one step; clears filter, marks"), groupMove, everywhere, inText | inLog, quiet((*Model).back)},
 		{bind(k("up", "k"), "↑ k", "up"), groupMove, everywhere, 0, quiet(func(m *Model) { m.move(-1) })},
 		{bind(k("down", "j"), "↓ j", "down"), groupMove, everywhere, 0, quiet(func(m *Model) { m.move(1) })},
 		{bind(k("pgup", "ctrl+b"), "pgup", "page up"), groupMove, everywhere, 0, quiet(func(m *Model) { m.movePage(-1) })},
 		{bind(k("pgdown", "ctrl+f"), "pgdn", "page down"), groupMove, everywhere, 0, quiet(func(m *Model) { m.movePage(1) })},
 		{bind(k("g", "home"), "g", "first"), groupMove, everywhere, 0, quiet(func(m *Model) { m.moveEnd(-1) })},
-		{bind(k("G", "end"), "G", "last: the log follows"), groupMove, everywhere, inLog, quiet(func(m *Model) { m.moveEnd(1) })},
-		{bind(k("tab"), "tab", "next pane"), groupMove, inMain, 0, quiet(func(m *Model) { m.cyclePane(1) })},
+		{bind(k("G", "end"), "G", "last: the log follows"), groupMove, everywhere, anyLog, quiet(func(m *Model) { m.moveEnd(1) })},
+		{bind(k("tab"), "tab", "next pane"), groupMove, inMain, inHosts | inTail, quiet(func(m *Model) { m.cyclePane(1) })},
 		{bind(k("shift+tab"), "S-tab", "previous pane"), groupMove, inMain, 0, quiet(func(m *Model) { m.cyclePane(-1) })},
 		{bind(k("1", "2", "3", "4", "5", "6", "7", "8", "9"), "1..9", "host by number"), groupMove, inMain, 0,
 			func(m *Model, k tea.KeyPressMsg) tea.Cmd { m.hostByNumber(int(k.Code - '0')); return nil }},
@@ -78,24 +90,24 @@ func newActions() []action {
 		{bind(k("n"), "n", "next: that is not ready; in the log: hit"), groupMove, everywhere, 0, quiet(func(m *Model) { m.next(1) })},
 		{bind(k("N"), "N", "previous"), groupMove, everywhere, 0, quiet(func(m *Model) { m.next(-1) })},
 
-		{bind(k("/"), "/", "filter: in the log: search"), groupLook, inMain | inLog, inMain | inLog, (*Model).openInput},
-		{bind(k("s"), "s", "sort: order of the rows"), groupLook, inMain, inMain, quiet((*Model).openSort)},
-		{bind(k("e"), "e", "explain: why it is in this state"), groupLook, inMain | inText, inMain | inText, quiet((*Model).explain)},
+		{bind(k("/"), "/", "filter: also of this page; in the log: search"), groupLook, inMain | anyLog | inHelp, inTable | anyLog | inHelp, (*Model).openInput},
+		{bind(k("s"), "s", "sort: order of the rows"), groupLook, inLists, inTable, quiet((*Model).openSort)},
+		{bind(k("e"), "e", "explain: why it is in this state"), groupLook, inLists | inText, inLists | inProxy | inHost, quiet((*Model).explain)},
 		{bind(k("l"), "l", "log"), groupLook, inMain | inText, inMain, quiet((*Model).openLog)},
-		{bind(k("L"), "L", "log of this proxy or host"), groupLook, inMain | inText, 0, quiet((*Model).openObjectLog)},
+		{bind(k("L"), "L", "log of this proxy or host"), groupLook, inLists | inText, 0, quiet((*Model).openObjectLog)},
 		{bind(k("o"), "o", "operations"), groupLook, inMain | inText, 0, quiet((*Model).openOps)},
 		{bind(k("p"), "p", "pause the view"), groupLook, everywhere, 0, quiet((*Model).togglePause)},
 		{bind(k("y"), "y", "copy: address, or what the page says"), groupLook, everywhere, inText, func(m *Model, _ tea.KeyPressMsg) tea.Cmd { return m.copy() }},
 		{bind(k("m"), "m", "mouse on or off"), groupLook, everywhere, 0, quiet((*Model).toggleMouse)},
 
-		{bind(k("v"), "v", "level: the least shown"), groupLog, inMain | inLog, inLog, quiet((*Model).cycleLevel)},
-		{bind(k("w"), "w", "wrap: long lines"), groupLog, inLog, inLog, quiet((*Model).toggleWrap)},
-		{bind(k("&"), "&", "only hits: lines with the search text"), groupLog, inLog, inLog, quiet((*Model).toggleOnly)},
-		{bind(k("t"), "t", "time of day or age"), groupLog, inLog, 0, quiet((*Model).toggleTimes)},
-		{bind(k("[", "left"), "[", "scroll left"), groupLog, inLog, 0, quiet(func(m *Model) { m.scrollSide(-1) })},
-		{bind(k("]", "right"), "]", "scroll right"), groupLog, inLog, 0, quiet(func(m *Model) { m.scrollSide(1) })},
+		{bind(k("v"), "v", "level: the least shown"), groupLog, inMain | inLog, anyLog, quiet((*Model).cycleLevel)},
+		{bind(k("w"), "w", "wrap: long lines"), groupLog, anyLog, anyLog, quiet((*Model).toggleWrap)},
+		{bind(k("&"), "&", "only hits: lines with the search text"), groupLog, anyLog, anyLog, quiet((*Model).toggleOnly)},
+		{bind(k("t"), "t", "time of day or age"), groupLog, anyLog, 0, quiet((*Model).toggleTimes)},
+		{bind(k("[", "left"), "[", "scroll left"), groupLog, anyLog, 0, quiet(func(m *Model) { m.scrollSide(-1) })},
+		{bind(k("]", "right"), "]", "scroll right"), groupLog, anyLog, 0, quiet(func(m *Model) { m.scrollSide(1) })},
 
-		{bind(k("?"), "?", "all keys"), groupLook, everywhere, everywhere, quiet((*Model).openHelp)},
+		{bind(k("?"), "?", "all keys: and signs"), groupLook, everywhere, everywhere &^ inHelp, quiet((*Model).openHelp)},
 		{bind(k("q"), "q", "quit: from the first screen"), groupMove, everywhere, inMain, func(m *Model, _ tea.KeyPressMsg) tea.Cmd { return m.quit() }},
 		{bind(k("ctrl+c"), "ctrl+c", "quit at once"), groupMove, everywhere, 0, func(*Model, tea.KeyPressMsg) tea.Cmd { return tea.Quit }},
 	}
@@ -110,18 +122,49 @@ func (a action) short() string {
 // place returns where the keys go now.
 func (m *Model) place() place {
 	s := m.topScreen()
-	switch {
-	case s == nil:
-		return inMain
-	case s.log != nil:
-		return inLog
+	if s == nil {
+		switch m.focus {
+		case paneHosts:
+			return inHosts
+		case paneLog:
+			return inTail
+		case paneProxies, paneCount:
+		}
+		return inTable
 	}
-	return inText
+	switch s.kind {
+	case scrProxy:
+		return inProxy
+	case scrHost:
+		return inHost
+	case scrExplain:
+		if s.proxy == "" {
+			return inWhyHost
+		}
+		return inWhy
+	case scrOps:
+		return inOps
+	case scrHelp:
+		return inHelp
+	case scrLog:
+	}
+	return inLog
 }
 
-// key handles a key press. A key that does nothing says so.
+// key handles a key press. What a toast said goes with the page or the pane that
+// it was about; an error stays until it is dismissed.
 func (m *Model) key(msg tea.KeyPressMsg) tea.Cmd {
 	m.dismiss()
+	page, focus, said := m.topScreen(), m.focus, m.toast
+	cmd := m.dispatch(msg)
+	if said != nil && m.toast == said && !said.err && (m.topScreen() != page || m.focus != focus) {
+		m.toast = nil
+	}
+	return cmd
+}
+
+// dispatch gives a key to what has the keys. A key that does nothing says so.
+func (m *Model) dispatch(msg tea.KeyPressMsg) tea.Cmd {
 	switch {
 	case msg.String() == "ctrl+c":
 		return tea.Quit
@@ -134,20 +177,27 @@ func (m *Model) key(msg tea.KeyPressMsg) tea.Cmd {
 	case m.asking:
 		return m.inputKey(msg)
 	}
-	elsewhere := false
+	var elsewhere place
+	here := m.place()
 	for _, a := range m.actions {
 		if !key.Matches(msg, a.b) {
 			continue
 		}
-		if a.in&m.place() != 0 {
+		if a.in&here != 0 {
 			return a.do(m, msg)
 		}
-		elsewhere = true
+		elsewhere |= a.in
 	}
-	if elsewhere {
-		m.hint(clean(msg.String()) + " does nothing on this page; ? lists the keys")
-	} else {
-		m.hint(clean(msg.String()) + " is not a key of the console; ? lists them")
+	name := clean(msg.String())
+	switch {
+	case elsewhere == 0:
+		m.hint(name + " is not a key of the console; ? lists them")
+	case here == inTail && elsewhere&inTable != 0:
+		m.hint("the keys are on the log: tab goes to the proxies")
+	case here&inMain != 0 && elsewhere == anyLog:
+		m.hint(name + " is for the log: tab goes there, l opens it")
+	default:
+		m.hint(name + " does nothing on this page; ? lists the keys")
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 // drawLog draws the pane at the bottom of the main screen.
 func (m *Model) drawLog(c *canvas, rows int) {
-	c.rule(line{m.paneTitle(paneLog, "log")}, m.log.status(m.th.g)...)
+	c.rule(m.paneTitle(paneLog, "log"), m.log.status(m.th.g)...)
 	m.hits = append(m.hits, hit{len(c.lines), paneLog, 0})
 	m.drawRecords(c, m.log, rows)
 }

@@ -103,14 +103,14 @@ func (m *Model) toggleAll() {
 // next goes to the next proxy that is neither ready nor drained, on this host
 // and then on the others; in the log to the next hit.
 func (m *Model) next(d int) {
-	if s := m.topScreen(); s != nil {
-		if s.log == nil {
-			m.hint("n jumps between proxies on the first screen, and between hits in the log")
-			return
-		}
-		if !s.log.nextHit(d) {
+	if l := m.searched(); l != nil {
+		if !l.nextHit(d) {
 			m.hint("no other hit; / sets the text")
 		}
+		return
+	}
+	if m.topScreen() != nil {
+		m.hint("n jumps between proxies on the first screen, and between hits in the log")
 		return
 	}
 	troubled := func(r row) bool {

@@ -40,7 +40,7 @@ func (m *Model) columns() []col {
 		pAgent:    {"AGENT", 9, 13, 15, 60},
 		pARP:      {"ARP", 5, 9, 15, 45},
 		pProbe:    {"PROBE", 6, 16, 22, 70},
-		pRotation: {"ROTATION", 3, 11, 18, 80},
+		pRotation: {"ROTATION", 3, 11, 21, 80},
 		pReason:   {"WHY", 12, 44, 200, 1},
 	}
 	if m.all {

@@ -26,11 +26,12 @@ const (
 
 // screen is an open page. It is about an object known by name.
 type screen struct {
-	kind  screenKind
-	proxy model.ProxyName
-	host  model.HostName
-	vp    viewport.Model
-	log   *logPane // scrLog only
+	kind   screenKind
+	proxy  model.ProxyName
+	host   model.HostName
+	vp     viewport.Model
+	log    *logPane // scrLog only
+	filter string   // scrHelp only
 
 	lastProxy *model.ProxyView // what was known before the object vanished
 	lastHost  *model.HostView
@@ -86,12 +87,16 @@ func (m *Model) enter() {
 // else leave the table of all hosts.
 func (m *Model) back() {
 	switch {
+	case len(m.stack) > 0 && m.topScreen().filter != "":
+		m.topScreen().filter = ""
 	case len(m.stack) > 0:
 		m.stack = m.stack[:len(m.stack)-1]
 	case !m.filter.empty():
 		m.setFilter("")
 	case len(m.marks) > 0:
 		clear(m.marks)
+	case m.focus == paneLog && m.log.text != "":
+		m.log.search("")
 	case m.all:
 		m.toggleAll()
 	case !m.log.follow:
@@ -241,15 +246,10 @@ func (m *Model) pageHost(s *screen) (*model.HostView, bool) {
 func (m *Model) copy() tea.Cmd {
 	s := m.topScreen()
 	switch {
-	case s != nil && s.log != nil:
-		var b strings.Builder
-		n := 0
-		for _, l := range s.log.visible(m, 1000, max(m.h-3, 1)) {
-			b.WriteString(strings.TrimRight(l.plain(), " ") + "\n")
-			n++
-		}
+	case m.searched() != nil:
+		lines, n := m.logText(m.searched())
 		m.hint("copied " + count(n, "line", "lines") + " of the log")
-		return tea.SetClipboard(b.String())
+		return tea.SetClipboard(lines)
 	case s != nil:
 		m.hint("copied " + count(len(s.plainText), "line", "lines"))
 		return tea.SetClipboard(strings.Join(s.plainText, "\n") + "\n")
@@ -275,6 +275,17 @@ func (m *Model) copy() tea.Cmd {
 		return m.copied(clean(string(r.p.Spec.Name)))
 	}
 	return m.copied(net.JoinHostPort(ip.String(), strconv.Itoa(int(r.p.Spec.Port))))
+}
+
+// logText is what a log pane shows, uncut, and how many lines that is.
+func (m *Model) logText(l *logPane) (string, int) {
+	var b strings.Builder
+	n := 0
+	for _, l := range l.visible(m, 1000, max(l.height, 1)) {
+		b.WriteString(strings.TrimRight(l.plain(), " ") + "\n")
+		n++
+	}
+	return b.String(), n
 }
 
 func (m *Model) copied(s string) tea.Cmd {

@@ -65,17 +65,18 @@ type glyphs struct {
 	corner [4]string
 	side   string
 	arrow  string
+	focus  string // before the title of the pane that has the keys
 }
 
 func newGlyphs(ascii bool) glyphs {
 	if ascii {
 		return glyphs{ascii: true, rule: "-", ell: ".", dot: "|", up: "^", down: "v", miss: "x",
 			bars: []string{"_", "_", ".", ".", "-", "-", "=", "="}, corner: [4]string{"+", "+", "+", "+"},
-			side: "|", arrow: ">"}
+			side: "|", arrow: ">", focus: ">"}
 	}
 	return glyphs{rule: "─", ell: "…", dot: "·", up: "▲", down: "▼", miss: "×",
 		bars: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, corner: [4]string{"┌", "┐", "└", "┘"},
-		side: "│", arrow: "→"}
+		side: "│", arrow: "→", focus: "»"}
 }
 
 // sign returns the one-cell sign of a state.

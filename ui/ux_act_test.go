@@ -12,11 +12,25 @@ import (
 	"virdeck/model"
 )
 
-// foot returns the last line of the screen.
+// foot returns the last line of the screen. A toast is returned as it reads, over
+// all of its lines; the way to all keys must stand beside it.
 func (c *console) foot(t *testing.T) string {
 	t.Helper()
 	lines := strings.Split(c.screen(t), "\n")
-	return lines[len(lines)-1]
+	last := lines[len(lines)-1]
+	if c.toast == nil || c.asking {
+		return last
+	}
+	last, ok := strings.CutSuffix(last, "? all keys")
+	if !ok {
+		t.Errorf("a toast hides the way to the keys: %q", last)
+	}
+	n := len(c.toastLines(c.w))
+	out := strings.Join(lines[len(lines)-n:len(lines)-1], " ") + last
+	if n > 1 {
+		return " " + strings.Join(strings.Fields(out), " ")
+	}
+	return strings.TrimRight(out, " ")
 }
 
 func (c *console) sent() []string {
@@ -139,8 +153,19 @@ func TestUX06_aKeyThatCannotActSaysWhy(t *testing.T) {
 		{"drain twice", []string{"2", "G", "d"}, "q-04 is drained already; D puts it back"},
 		{"undrain of one that is not", []string{"D"}, "p-04 is not drained"},
 		{"drain from the hosts", []string{"shift+tab", "d"}, "the keys are on the hosts: tab goes to the proxies"},
-		{"mark from the log", []string{"tab", "space"}, "marks are for proxies: tab goes there"},
-		{"a key of another page", []string{"w"}, "w does nothing on this page; ? lists the keys"},
+		{"mark from the log", []string{"tab", "space"}, "the keys are on the log: tab goes to the proxies"},
+		{"drain from the log", []string{"tab", "d"}, "the keys are on the log: tab goes to the proxies"},
+		{"restart from the log", []string{"tab", "x"}, "the keys are on the log: tab goes to the proxies"},
+		{"reconcile from the log", []string{"tab", "r"}, "the keys are on the log: tab goes to the proxies"},
+		{"reconnect from the log", []string{"tab", "c"}, "the keys are on the log: tab goes to the proxies"},
+		{"explain from the log", []string{"tab", "e"}, "the keys are on the log: tab goes to the proxies"},
+		{"marked ones from the log", []string{"space", "tab", "d"}, "the keys are on the log: tab goes to the proxies"},
+		{"reconcile of an external", []string{"4", "r"}, "ext-1 is external: no VM to look at, and probed by itself; e explains it"},
+		{"reconcile of the externals", []string{"4", "R"}, "external proxies have no host to look at; enter shows their probes"},
+		{"reconcile on a dead link", []string{"2", "r"}, "the link of kvm2 is down: c reconnects it"},
+		{"reconcile of a dead host", []string{"2", "R"}, "the link of kvm2 is down: c reconnects it"},
+		{"a key of the log", []string{"w"}, "w is for the log: tab goes there, l opens it"},
+		{"a key of another page", []string{"l", "r"}, "r does nothing on this page; ? lists the keys"},
 		{"no key at all", []string{"f5"}, "f5 is not a key of the console; ? lists them"},
 		{"esc at the top", []string{"esc"}, "this is the first screen; q quits"},
 		{"q below the top", []string{"enter", "q"}, "esc goes back; q quits from the first screen"},
@@ -305,6 +330,136 @@ func TestUX04_dialogFitsTheWindow(t *testing.T) {
 	for _, w := range []string{"Stop 5 proxies?", "p-01 p-02 p-03 p-04 p-05", "Pool default is left with 6 in rotation.", "[ cancel esc ]"} {
 		if lineOf(s, w) < 0 {
 			t.Errorf("no %q in\n%s", w, s)
+		}
+	}
+}
+
+// What a toast says of one page is not shown on another; an error stays.
+func TestUX25_toastGoesWithItsPage(t *testing.T) {
+	c := newConsole(t, fleet(), 80, 24)
+	c.press("enter", "w")
+	if c.toast == nil {
+		t.Fatal("nothing said")
+	}
+	c.press("esc")
+	if s := c.foot(t); c.toast != nil || !strings.Contains(s, "r reconcile") {
+		t.Errorf("the hint of another page hides the keys: %q", s)
+	}
+	c.press("w", "tab")
+	if c.toast != nil {
+		t.Error("it stays when another pane has the keys")
+	}
+	c.press("shift+tab")
+	c.eng.refuse = model.Refuse("no")
+	c.press("enter", "r", "esc")
+	if s := c.foot(t); s != " ! reconcile refused: p-04: no" {
+		t.Errorf("an error goes with its page: %q", s)
+	}
+}
+
+// A toast too long for its line is not cut, and the layout stands.
+func TestUX25_longToastTakesLinesAbove(t *testing.T) {
+	c := newConsole(t, fleet(), 80, 24)
+	c.eng.refuse = model.Refuse("the host is busy with a migration that somebody else has started, and takes no other command until it has ended")
+	was := strings.Split(c.screen(t), "\n")
+	c.press("r")
+	if s := c.foot(t); s != " ! reconcile refused: p-04: the host is busy with a migration that somebody else has started, and takes no other command until it has ended" {
+		t.Errorf("cut: %q", s)
+	}
+	is := strings.Split(c.screen(t), "\n")
+	if len(is) != len(was) || !slices.Equal(was[:20], is[:20]) {
+		t.Errorf("the layout moved:\n%s", c.screen(t))
+	}
+}
+
+// Whether a proxy serves is never hidden, by an operation neither.
+func TestUX09_operationLeavesTheMembershipInSight(t *testing.T) {
+	c := newConsole(t, fleet(), 120, 30)
+	c.eng.publish(func(s *model.Snapshot) {
+		op := func(p model.ProxyName, v model.Verb) model.Op {
+			return model.Op{ID: 7, Command: model.Command{Verb: v, Host: "beelink", Proxy: p, By: "root"}, State: model.OpRunning, Created: ago(2 * time.Second)}
+		}
+		s.Ops = []model.Op{op("p-01", model.VerbStop), op("p-04", model.VerbStart)}
+	})
+	c.pass(pollEvery)
+	if s := c.screen(t); lineOf(s, "p-01", "in  stop 2s root") < 0 || lineOf(s, "p-04", "out start 2s root") < 0 {
+		t.Errorf("\n%s", s)
+	}
+}
+
+// The pane that has the keys is marked by a sign, with colours or without.
+func TestUX12_focusedPaneIsMarkedWithoutColour(t *testing.T) {
+	c := newConsole(t, fleet(), 120, 30)
+	titles := [][]string{{"» beelink / proxies"}, {"» log"}, {"»  HOST"}}
+	for i, words := range titles {
+		s := c.screen(t)
+		if lineOf(s, words...) < 0 || strings.Count(s, "»") != 1 {
+			t.Errorf("pane %d:\n%s", i, s)
+		}
+		c.press("tab")
+	}
+}
+
+// At 80 columns the footer keeps the ways on, and is about its own pane.
+func TestUX12_footerIsOfThePane(t *testing.T) {
+	for _, tt := range []struct {
+		keys []string
+		want []string
+		not  []string
+	}{
+		{nil, []string{"r reconcile", "d drain", "e ", "l log", "? all keys", "q quit"}, []string{"v level"}},
+		{[]string{"tab"}, []string{"/ search", "v level", "w wrap", "l log", "? all keys", "q quit"}, []string{"drain", "reconcile", "explain"}},
+		{[]string{"shift+tab"}, []string{"r reconcile", "c ", "e ", "l log", "? all keys", "q quit"}, []string{"drain", "sort"}},
+		{[]string{"e"}, []string{"esc back", "r reconcile", "d drain", "? all keys"}, []string{"explain", "why"}},
+		{[]string{"o"}, []string{"esc back"}, []string{"explain", "reconcile"}},
+	} {
+		c := newConsole(t, fleet(), 80, 24)
+		c.press(tt.keys...)
+		s := c.foot(t)
+		for _, w := range tt.want {
+			if !strings.Contains(s, w) {
+				t.Errorf("%v: no %q in %q", tt.keys, w, s)
+			}
+		}
+		for _, w := range tt.not {
+			if strings.Contains(s, w) {
+				t.Errorf("%v: %q in %q", tt.keys, w, s)
+			}
+		}
+	}
+}
+
+// No key that a footer names is refused there.
+func TestUX12_footerNamesNoKeyThatIsRefused(t *testing.T) {
+	for _, page := range [][]string{nil, {"tab"}, {"shift+tab"}, {"enter"}, {"e"}, {"shift+tab", "enter"}, {"shift+tab", "e"}, {"o"}, {"?"}, {"l"}} {
+		c := newConsole(t, fleet(), 200, 40)
+		c.press(page...)
+		at := c.place()
+		for _, a := range c.actions {
+			if a.hint&at == 0 {
+				continue
+			}
+			if a.in&at == 0 {
+				t.Errorf("%v: %s is named and does nothing", page, a.b.Help().Key)
+				continue
+			}
+			c := newConsole(t, fleet(), 200, 40)
+			c.press(page...)
+			if at&anyLog != 0 { // where there is something to search for
+				c.press("/")
+				c.typed("held")
+				c.press("enter")
+			}
+			c.toast = nil
+			c.press(a.b.Keys()[0])
+			if c.toast == nil {
+				continue
+			}
+			for _, no := range []string{"does nothing", "not about", "already", "first / and", "is for the log", "the keys are on"} {
+				if strings.Contains(c.toast.text, no) {
+					t.Errorf("%v: %s is named and refused: %s", page, a.b.Help().Key, c.toast.text)
+				}
+			}
 		}
 	}
 }

@@ -54,7 +54,11 @@ func (m *Model) draw() tea.View {
 	if m.dialog != nil {
 		c.overlay(m.drawDialog(m.w))
 	}
-	foot, cursor := m.footer(m.w)
+	foot, cursor, above := m.footer(m.w)
+	c.lines = c.lines[:max(len(c.lines)-len(above), 0)]
+	for _, l := range above {
+		c.add(l, plain)
+	}
 	c.add(foot, plain)
 	if cursor >= 0 {
 		v.Cursor = tea.NewCursor(min(cursor, m.w-1), m.h-1)
@@ -191,11 +195,12 @@ func (m *Model) drawMain(c *canvas) {
 	}
 }
 
-func (m *Model) paneTitle(p pane, s string) seg {
+// paneTitle is the title of a pane, with a sign before it when it has the keys.
+func (m *Model) paneTitle(p pane, s string) line {
 	if m.focus == p {
-		return seg{s, stTitle}
+		return line{{m.th.g.focus + " " + s, stTitle}}
 	}
-	return seg{s, stStrong}
+	return text(s, stStrong)
 }
 
 func (m *Model) drawHosts(c *canvas, rows int) {
@@ -250,7 +255,7 @@ func (m *Model) tableTitle() line {
 	if !m.all {
 		name = orWord(clean(m.hosts.sel), "no host")
 	}
-	t := line{m.paneTitle(paneProxies, name+" / proxies")}
+	t := m.paneTitle(paneProxies, name+" / proxies")
 	if r, ok := m.hostRow(); ok && !m.all && !r.h.External && !r.h.LastGood.IsZero() {
 		limit := m.snap.Timing.Poll * 5 / 2
 		if limit > 0 && m.at.Sub(r.h.LastGood) > limit {
@@ -283,7 +288,11 @@ func (m *Model) tableRemarks() []line {
 
 func (m *Model) emptyTable() []line {
 	if !m.filter.empty() && m.total > 0 {
-		return []line{text("  no proxy matches the filter; esc clears it", stDim), text("  "+filterHelp, stDim)}
+		out := []line{text("  no proxy matches the filter; esc clears it", stDim), text("  "+filterHelp, stDim)}
+		if m.filter.wrong != "" {
+			out = append([]line{text("  "+m.filter.wrong, stWarn)}, out...)
+		}
+		return out
 	}
 	if r, ok := m.hostRow(); ok && !r.gone.IsZero() {
 		return []line{text("  this host is gone", stDim)}
