@@ -139,11 +139,27 @@ func (m *Model) sourceAddresses(o model.Outcome, p *model.ProxyView, old string,
 		}
 		return text(firstFit(w, m.th.g.ell, s+more+old, s+more, s), st)
 	}
-	s := o.Addresses[0].String()
-	if cells(s) > w {
-		return text(firstFit(w, m.th.g.ell, shortAddr(o.Addresses[0], p.IP)+more, cutLeft(s, w, m.th.g.ell)), stWarn)
+	return text(firstFit(w, m.th.g.ell, otherAddress(o.Addresses[0], p.IP, more, old)...), stWarn)
+}
+
+// otherAddress writes an address that is not the chosen one, longest first. Only a
+// part that tells it apart stands for the whole.
+func otherAddress(a, chosen netip.Addr, more, old string) []string {
+	s := a.String()
+	out := []string{s + more + old, s + more, s}
+	last := "IPv6"
+	if a.Is4() {
+		last = "." + strconv.Itoa(int(a.As4()[3]))
 	}
-	return text(firstFit(w, m.th.g.ell, s+more+old, s+more, s), stWarn)
+	switch short := shortAddr(a, chosen); {
+	case !chosen.IsValid():
+		out = append(out, last+more+old, last+more, last)
+	case short != s:
+		out = append(out, short+more, short)
+	default:
+		out = append(out, "other"+more, "other")
+	}
+	return out
 }
 
 // failWords gives the failure of a source, longest first.
@@ -196,12 +212,10 @@ func (m *Model) probeCell(p *model.ProxyView, w int) line {
 	}
 	if !h.Last.Passed {
 		st := stBad
-		why := clean(orWord(h.Last.Reason, h.Last.Culprit.String()))
 		if !h.Last.Culprit.ProxysFault() {
 			st = stWarn
-			why = h.Last.Culprit.String() + ": " + why
 		}
-		return text(why, st)
+		return text(firstFit(w, m.th.g.ell, failedProbe(h.Last)...), st)
 	}
 	lat := took(h.Last.Took)
 	out := line{{spaces(5-len(lat)) + lat, stText}}
@@ -223,6 +237,50 @@ func (m *Model) probeCell(p *model.ProxyView, w int) line {
 		st = stWarn
 	}
 	return append(out, seg{pct, st})
+}
+
+// failedProbe says why a probe failed, longest first: the reason as it came, and
+// then its meaning.
+func failedProbe(r model.ProbeResult) []string {
+	reason := clean(orWord(r.Reason, r.Culprit.String()))
+	low := strings.ToLower(r.Reason)
+	code := ""
+	if r.Status >= 400 {
+		code = strconv.Itoa(r.Status)
+	}
+	silent := strings.Contains(low, "timeout") || strings.Contains(low, "timed out") || strings.Contains(low, "no answer")
+	switch r.Culprit {
+	case model.CulpritCredentials:
+		return []string{reason, "407"}
+	case model.CulpritHop:
+		switch {
+		case strings.Contains(low, "refused"):
+			return []string{reason, "refused"}
+		case silent:
+			return []string{reason, "timeout"}
+		case strings.Contains(low, "route"):
+			return []string{reason, "no route"}
+		}
+		return []string{reason, "unreachable", "no hop"}
+	case model.CulpritWayOut:
+		switch {
+		case code != "":
+			return []string{reason, code}
+		case silent:
+			return []string{reason, "timeout"}
+		case strings.Contains(low, "closed"), strings.Contains(low, "reset"):
+			return []string{reason, "closed"}
+		}
+		return []string{reason, "no way out", "no exit"}
+	case model.CulpritSlow:
+		return []string{reason, "too slow", "slow"}
+	case model.CulpritAnswer:
+		return []string{reason, "not a proxy", "answer"}
+	case model.CulpritUs, model.CulpritTarget:
+		return []string{r.Culprit.String() + ": " + reason, r.Culprit.String()}
+	case model.CulpritNone:
+	}
+	return []string{reason}
 }
 
 // spark draws the newest n samples, one cell each. The scale is fixed, so that

@@ -129,10 +129,32 @@ func (b *pageBuf) matrix(p *model.ProxyView) {
 			l = append(l, seg{clean(o.Message), stText})
 		}
 		b.wrapped(head, l)
-		for _, ig := range o.Ignored {
-			b.wrapped(line{{spaces(head.width()), stText}}, text(ig.Address.String()+" does not count: "+clean(ig.Why), stDim))
+		if len(o.Ignored) > 0 {
+			b.wrapped(line{{spaces(head.width()), stText}}, text("does not count: "+ignored(o.Ignored, m.th.g.ell), stDim))
 		}
 	}
+}
+
+// ignored lists addresses by the reason for which they do not count, on one line.
+func ignored(igs []model.Ignored, ell string) string {
+	by := map[string][]string{}
+	var whys, out []string
+	for _, ig := range igs {
+		s := ig.Address.String()
+		if ig.Address.Is6() && ig.Address.IsLinkLocalUnicast() {
+			s = "fe80::" + ell
+		}
+		if _, ok := by[ig.Why]; !ok {
+			whys = append(whys, ig.Why)
+		}
+		if !slices.Contains(by[ig.Why], s) {
+			by[ig.Why] = append(by[ig.Why], s)
+		}
+	}
+	for _, why := range whys {
+		out = append(out, strings.Join(by[why], ", ")+" ("+clean(why)+")")
+	}
+	return strings.Join(out, ", ")
 }
 
 func kindWord(k model.OutcomeKind) (string, styleID) {

@@ -70,11 +70,13 @@ func (l *logPane) format(m *Model, r *logbuf.Record, w int) []line {
 		body = append(body, seg{clean(r.Message), st})
 	}
 	for _, a := range attrs {
-		vst := st
-		if a.Key == "evidence" {
-			vst = stDim // long, and at hand on the proxy's page
+		if a.Key == "evidence" { // long, and at hand on the proxy's page
+			for _, item := range m.evidence(r, a.Value) {
+				body = append(body, seg{" " + m.th.g.dot + " ", stRule}, seg{clean(item), stDim})
+			}
+			continue
 		}
-		body = append(body, seg{"  " + clean(a.Key) + "=", stDim}, seg{clean(a.Value), vst})
+		body = append(body, seg{"  " + clean(a.Key) + "=", stDim}, seg{clean(a.Value), st})
 	}
 	if r.Proxy != "" && r.Host != "" && w >= 120 {
 		body = append(body, seg{"  host=", stDim}, seg{clean(r.Host), stDim})
@@ -88,7 +90,7 @@ func (l *logPane) format(m *Model, r *logbuf.Record, w int) []line {
 	}
 	var out []line
 	for n := 0; body.width() > 0 && n < 20; n++ {
-		first, rest := split(body, room)
+		first, rest := splitWords(body, room)
 		if len(out) == 0 {
 			out = append(out, append(head, first...))
 		} else {

@@ -66,7 +66,7 @@ func (b *pageBuf) events(evs []model.Event, limit int) {
 			l = append(l, seg{clean(orWord(e.From, "new")) + " " + b.m.th.g.arrow + " ", stDim}, b.stateWord(e.To), seg{"  ", stText})
 		}
 		b.wrapped(head, append(l, seg{clean(e.What), stText}))
-		for _, ev := range e.Evidence {
+		for _, ev := range distinct(e.Evidence) {
 			b.wrapped(line{{spaces(head.width()), stText}, {b.m.th.g.dot + " ", stDim}}, text(clean(ev), stDim))
 		}
 	}

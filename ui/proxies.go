@@ -39,7 +39,7 @@ func (m *Model) columns() []col {
 		pLease:    {"LEASE", 5, 7, 15, 40},
 		pAgent:    {"AGENT", 9, 13, 15, 60},
 		pARP:      {"ARP", 5, 9, 15, 45},
-		pProbe:    {"PROBE", 6, 16, 22, 70},
+		pProbe:    {"PROBE", 7, 16, 22, 70},
 		pRotation: {"ROTATION", 3, 11, 21, 80},
 		pReason:   {"WHY", 12, 44, 200, 1},
 	}

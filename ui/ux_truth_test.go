@@ -75,6 +75,8 @@ func TestUX10_sourceWords(t *testing.T) {
 		{"equal and another", up, at(addresses("10.0.0.9", "10.0.0.21"), fresh), 13, ".21 +1"},
 		{"differs", up, at(addresses("10.0.0.77"), fresh), 13, "10.0.0.77"},
 		{"differs, narrow", up, at(addresses("10.0.0.77"), fresh), 5, ".77"},
+		{"differs, another net, narrow", up, at(addresses("192.168.100.21"), fresh), 7, "other"},
+		{"differs, IPv6, narrow", up, at(addresses("2001:db8::77"), fresh), 7, "other"},
 		{"differs, another net", up, at(addresses("192.168.100.77"), fresh), 15, "192.168.100.77"},
 		{"empty", up, model.Outcome{Kind: model.OutcomeEmpty, At: fresh}, 13, "empty"},
 		{"empty, old", up, model.Outcome{Kind: model.OutcomeEmpty, At: old}, 13, "empty 10m"},
@@ -138,14 +140,18 @@ func TestUX10_detailShowsTheEvidence(t *testing.T) {
 }
 
 func TestUX10_ignoredAddressesAreShownWithTheReason(t *testing.T) {
-	c := newConsole(t, fleet(), 100, 50)
+	c := newConsole(t, fleet(), 130, 50)
 	c.eng.publish(func(s *model.Snapshot) {
-		s.Hosts[0].Proxies[3].Outcomes[1].Ignored = []model.Ignored{{Address: ip("172.17.0.1"), Why: "not a NIC of this domain"}}
+		s.Hosts[0].Proxies[3].Outcomes[1].Ignored = []model.Ignored{
+			{Address: ip("127.0.0.1"), Why: "loopback"}, {Address: ip("fe80::5054:ff:fe01:203"), Why: "link-local"}, {Address: ip("::1"), Why: "loopback"},
+			{Address: ip("fe80::1"), Why: "link-local"}, {Address: ip("172.17.0.1"), Why: "not a NIC of this domain"}}
 	})
 	c.pass(time.Second)
 	c.press("enter")
-	if s := c.screen(t); lineOf(s, "172.17.0.1 does not count: not a NIC of this domain") < 0 {
-		t.Errorf("not shown:\n%s", s)
+	s := c.screen(t)
+	if lineOf(s, "does not count: 127.0.0.1, ::1 (loopback), fe80::… (link-local),") < 0 || lineOf(s, "172.17.0.1 (not a NIC of this domain)") < 0 ||
+		strings.Count(s, "does not count") != 1 {
+		t.Errorf("not shown, or not on one line:\n%s", s)
 	}
 }
 
@@ -325,7 +331,90 @@ func TestUX18_changesReadAsChanges(t *testing.T) {
 	slog.New(logbuf.NewHandler(ring, slog.LevelInfo)).Info("proxy changed", "host", "h", "proxy", "p-01",
 		"what", "probes pass", "from", "unproven", "to", "ready", "evidence", "204 in 3ms")
 	c := newConsole(t, fleet(), 100, 24, func(o *Options) { o.Ring = ring })
-	if s := c.screen(t); lineOf(s, "p-01     unproven → ready  probes pass  evidence=204 in 3ms") < 0 {
+	if s := c.screen(t); lineOf(s, "p-01     unproven → ready  probes pass · 204 in 3ms") < 0 {
 		t.Errorf("\n%s", s)
+	}
+}
+
+// Where a reason does not fit, its meaning does: no word is cut in half.
+func TestUX10_probeReasonsShortenByMeaning(t *testing.T) {
+	for _, tt := range []struct {
+		c      model.Culprit
+		reason string
+		status int
+		w      int
+		want   string
+	}{
+		{model.CulpritWayOut, "timeout after the request", 0, 30, "timeout after the request"},
+		{model.CulpritWayOut, "timeout after the request", 0, 16, "timeout"},
+		{model.CulpritWayOut, "timeout after the request", 0, 7, "timeout"},
+		{model.CulpritWayOut, "502 from the proxy", 502, 16, "502"},
+		{model.CulpritWayOut, "closed after the request", 0, 9, "closed"},
+		{model.CulpritWayOut, "in other words", 0, 7, "no exit"},
+		{model.CulpritCredentials, "407 credentials", 407, 9, "407"},
+		{model.CulpritHop, "connection refused by it", 0, 9, "refused"},
+		{model.CulpritHop, "no answer to connect", 0, 9, "timeout"},
+		{model.CulpritHop, "no route to host", 0, 9, "no route"},
+		{model.CulpritHop, "in other words", 0, 11, "unreachable"},
+		{model.CulpritSlow, "the body did not end in time", 0, 9, "too slow"},
+		{model.CulpritAnswer, "not an HTTP proxy", 0, 16, "not a proxy"},
+		{model.CulpritAnswer, "not an HTTP proxy", 0, 7, "answer"},
+		{model.CulpritTarget, "connect failed", 0, 12, "target"},
+		{model.CulpritUs, "no free local port", 0, 30, "us: no free local port"},
+	} {
+		c := newConsole(t, fleet(), 80, 24)
+		p := proxy("p", "beelink", model.StateDemoted, "10.0.0.1")
+		p.Health.Last = model.ProbeResult{Culprit: tt.c, Reason: tt.reason, Status: tt.status, Started: ago(time.Second)}
+		if got := c.probeCell(p, tt.w).plain(); got != tt.want {
+			t.Errorf("%s in %d: %q, want %q", tt.reason, tt.w, got, tt.want)
+		}
+	}
+}
+
+// Evidence reads as its items, none twice in a row; long lines break at spaces.
+func TestUX09_evidenceReadsAsItems(t *testing.T) {
+	evidence := []string{"read: link down", "probes pass", "probes pass", "agent: 86 not up", "arp: empty, 3 neighbours"}
+	ring := logbuf.NewRing(9)
+	slog.New(logbuf.NewHandler(ring, slog.LevelInfo)).Info("proxy changed", "host", "beelink", "proxy", "p-01",
+		"what", "it changed", "from", "ready", "to", "transient", "evidence", evidence)
+	slog.New(logbuf.NewHandler(ring, slog.LevelInfo)).Info("proxy changed", "host", "beelink", "proxy", "p-02",
+		"what", "older than its events", "from", "ready", "to", "transient", "evidence", evidence)
+	snap := fleet()
+	snap.Hosts[0].Proxies[0].Events = []model.Event{{What: "it changed", From: "ready", To: "transient", Evidence: evidence}}
+	c := newConsole(t, snap, 160, 50, func(o *Options) { o.Ring = ring })
+	if s := c.screen(t); lineOf(s, "ready → transient  it changed · read: link down · probes pass · agent: 86 not up · arp: empty, 3 neighbours") < 0 ||
+		lineOf(s, "older than its events · read: link down probes pass") < 0 {
+		t.Errorf("\n%s", s)
+	}
+	c = newConsole(t, snap, 60, 30, func(o *Options) { o.Ring = ring })
+	c.press("l", "w")
+	words := map[string]bool{}
+	for _, e := range evidence {
+		for _, w := range strings.Fields(e) {
+			words[w] = true
+		}
+	}
+	s := c.screen(t)
+	for w := range words {
+		if lineOf(s, w) < 0 {
+			t.Errorf("%q is broken in two:\n%s", w, s)
+		}
+	}
+	c.press("esc", "s", "n", "g", "enter")
+	if s := c.screen(t); strings.Contains(s, "EVENTS") && strings.Count(s, "· probes pass") > 1 {
+		t.Errorf("the same twice in a row:\n%s", s)
+	}
+}
+
+// What a source last said of a VM that is stopped is an address, not a rest of one.
+func TestUX10_leaseOfAStoppedVM(t *testing.T) {
+	c := newConsole(t, fleet(), 80, 24)
+	p := proxy("p", "local", model.StateDemoted, "")
+	p.Domain = model.DomainShutoff
+	for w, want := range map[int]string{7: ".4", 5: ".4", 15: "192.168.122.4"} {
+		p.Outcomes = []model.Outcome{{Source: model.SourceLease, Kind: model.OutcomeAddresses, Addresses: addresses("192.168.122.4").Addresses, At: ago(time.Second)}}
+		if got := c.sourceCell(row{p: p, h: c.snap.Hosts[2]}, model.SourceLease, w).plain(); got != want {
+			t.Errorf("in %d cells: %q, want %q", w, got, want)
+		}
 	}
 }
