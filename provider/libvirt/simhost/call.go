@@ -11,11 +11,12 @@ import (
 
 // call is one procedure call while it is carried out.
 type call struct {
-	ctx  context.Context // the daemon's: a call outlives its connection
-	h    *Host
-	conn *conn
-	proc Proc
-	last bool // the connection ends after the answer
+	ctx    context.Context // the daemon's: a call outlives its connection
+	h      *Host
+	conn   *conn
+	proc   Proc
+	serial uint32
+	last   bool // the connection ends after the answer
 }
 
 // A procedure is one entry of the daemon's table.
@@ -50,14 +51,12 @@ func typed[A, R any](f func(c *call, a *A) (R, *Error)) func(*call, []byte) ([]b
 }
 
 // table is a part of the procedure table. Each area of the protocol has its own;
-// procedures joins them. An area that is yet to come, such as storage, adds its
-// table here and its state to Host; one with streams also takes the frames of
-// type stream that conn.nextCall passes over.
+// procedures joins them.
 type table map[Proc]procedure
 
 func procedures() table {
 	all := table{}
-	for _, part := range []table{connectProcs(), domainProcs(), powerProcs(), addressProcs(), networkProcs(), eventProcs()} {
+	for _, part := range []table{connectProcs(), domainProcs(), powerProcs(), addressProcs(), networkProcs(), eventProcs(), storageProcs(), defineProcs()} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -81,7 +80,7 @@ func (c *conn) run(h header, args []byte) {
 	if c.d.h.frozen.pass(c.d.ctx) != nil {
 		return
 	}
-	k := &call{ctx: c.d.ctx, h: c.d.h, conn: c, proc: proc}
+	k := &call{ctx: c.d.ctx, h: c.d.h, conn: c, proc: proc, serial: h.serial}
 	f := k.fault(args)
 	if f != nil && !k.before(f, reply, done) {
 		return

@@ -30,9 +30,10 @@ type conn struct {
 	closed bool
 
 	// Guarded by the host's mutex.
-	opened bool
-	events map[int32]registration
-	pinged bool // the daemon sends keepalive pings
+	opened  bool
+	streams map[uint32]*upload // by the serial of the call that opened it
+	events  map[int32]registration
+	pinged  bool // the daemon sends keepalive pings
 }
 
 // outgoing is something to be written, and what to do when that has happened.
@@ -51,7 +52,7 @@ type registration struct {
 func newConn(d *daemon, c net.Conn) *conn {
 	s := &conn{
 		d: d, net: c, gone: make(chan struct{}),
-		slot: make(chan struct{}, d.h.opts.MaxRequests), events: map[int32]registration{},
+		slot: make(chan struct{}, d.h.opts.MaxRequests), events: map[int32]registration{}, streams: map[uint32]*upload{},
 	}
 	s.cond = sync.NewCond(&s.mu)
 	return s
@@ -116,7 +117,7 @@ func (c *conn) nextCall(r *bufio.Reader) (header, []byte, bool) {
 		case h.typ == typeCall:
 			return h, body, true
 		case h.typ == typeStream:
-			// Data of a stream that is not open: ignored, as after an abort.
+			c.stream(h, body)
 		default:
 			return header{}, nil, false // a client sends nothing else
 		}

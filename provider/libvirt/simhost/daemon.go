@@ -54,4 +54,7 @@ func (d *daemon) forget(c *conn) {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
 	delete(d.conns, c)
+	for serial := range c.streams {
+		c.endStream(serial)
+	}
 }

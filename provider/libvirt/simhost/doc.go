@@ -14,12 +14,18 @@
 // anew. Simplified are: descriptions have the devices that matter and no more;
 // statistics have the state group alone; lists come in the order of AddDomain; a
 // call is of normal or of high priority as in the protocol's definition, and
-// nothing else is scheduled; there are no streams, snapshots or volumes.
+// nothing else is scheduled; a stream's packets take no place among a
+// connection's calls; there are no downloads and no snapshots. Messages of
+// storage and of definitions follow libvirt's source and were not recorded.
+//
+// Clients may define domains and create, fill and delete volumes in storage
+// pools ([PoolSpec], [Host.Volume]); what a defined guest does that no XML says is
+// filled in by [Options].OnDefine.
 //
 // Faults are commanded at run time: of the daemon ([Host.Kill], [Host.Freeze],
 // [Host.Refuse]), of calls ([Host.Inject]), of guests and their agents (the
 // methods of [Domain]), of proxies ([Domain.SetProxy]) and of the origin
-// ([Origin.SetMode]).
+// ([Origin.SetMode]). Package scenario does it from a file.
 //
 // Connections exist in two forms: in memory ([Host.Dial], [Host.DialProxy],
 // [Origin.Dial]), made of channels and condition variables only, so that a

@@ -98,11 +98,16 @@ type Domain struct {
 	h    *Host
 	spec DomainSpec // as given, defaults filled in; Name follows Rename
 	uuid [16]byte
-	nics []*nic
 	exit netip.Addr
 
 	// Everything below is guarded by h.mu.
-	id         int32 // -1 when not active
+	nics       []*nic
+	disks      []disk
+	defined    bool        // by a client: the disks are its own
+	config     metadata    // of the configuration
+	live       metadata    // of this run
+	next       *definition // the configuration after this run, when it is another
+	id         int32       // -1 when not active
 	state      libvirt.DomainState
 	reason     int32
 	persistent bool
@@ -117,12 +122,14 @@ type Domain struct {
 
 // nic is a network card with what the guest made of it.
 type nic struct {
-	d       *Domain
-	spec    NIC
-	mac     string // lower case with colons, or the text given when it is no MAC
-	target  string // the host's side, vnetN, while active
-	addrs   []netip.Prefix
-	claimed uint64 // order in which addrs were taken, for duplicates
+	d      *Domain
+	spec   NIC
+	mac    string // lower case with colons, or the text given when it is no MAC
+	target string // the host's side, vnetN, while active
+	addrs  []netip.Prefix
+	// lastAddrs are those it had last, for a card that is defined anew.
+	lastAddrs []netip.Prefix
+	claimed   uint64 // order in which addrs were taken, for duplicates
 }
 
 // AddDomain adds a domain, and sends its "defined" event (and "started", when
@@ -188,6 +195,8 @@ func (d *Domain) State() (state libvirt.DomainState, reason int32) {
 
 // MAC returns the MAC of the first NIC in lower case, or "" when there is none.
 func (d *Domain) MAC() string {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
 	if len(d.nics) == 0 {
 		return ""
 	}

@@ -37,46 +37,54 @@ const (
 	fromNone    = 0
 	fromRPC     = 7
 	fromQEMU    = 10
+	fromStorage = 18
 	fromNetwork = 19
 	fromDomain  = 20
 )
 
-// codePrefix is what libvirt puts before the details of an error of this code;
-// "" where the details stand alone.
-func codePrefix(code libvirt.ErrorNumber) string {
+// codeFormat is libvirt's text for an error of this code, with %s where the
+// details stand.
+func codeFormat(code libvirt.ErrorNumber) string {
 	switch code {
 	case libvirt.ErrInternalError:
-		return "internal error"
+		return "internal error: %s"
 	case libvirt.ErrInvalidArg:
-		return "invalid argument"
+		return "invalid argument: %s"
+	case libvirt.ErrOperationFailed:
+		return "operation failed: %s"
+	case libvirt.ErrXMLError:
+		return "XML error: %s"
 	case libvirt.ErrOperationDenied:
-		return "operation forbidden"
+		return "operation forbidden: %s"
 	case libvirt.ErrNoDomain:
-		return "Domain not found"
+		return "Domain not found: %s"
 	case libvirt.ErrNoNetwork:
-		return "Network not found"
+		return "Network not found: %s"
+	case libvirt.ErrNoStoragePool:
+		return "Storage pool not found: %s"
+	case libvirt.ErrNoStorageVol:
+		return "Storage volume not found: %s"
+	case libvirt.ErrStorageVolExist:
+		return "storage volume %s exists already"
 	case libvirt.ErrOperationInvalid:
-		return "Requested operation is not valid"
+		return "Requested operation is not valid: %s"
 	case libvirt.ErrOperationTimeout:
-		return "Timed out during operation"
+		return "Timed out during operation: %s"
 	case libvirt.ErrArgumentUnsupported:
-		return "argument unsupported"
+		return "argument unsupported: %s"
 	case libvirt.ErrNoDomainMetadata:
-		return "metadata not found"
+		return "metadata not found: %s"
 	case libvirt.ErrAgentUnresponsive:
-		return "Guest agent is not responding"
+		return "Guest agent is not responding: %s"
 	default:
-		return ""
+		return "%s"
 	}
 }
 
-// fail makes an error with the prefix of its code before the details.
+// fail makes an error with the details in the text of its code.
 func fail(domain int32, code libvirt.ErrorNumber, format string, args ...any) *Error {
-	m := fmt.Sprintf(format, args...)
-	if p := codePrefix(code); p != "" {
-		m = p + ": " + m
-	}
-	return &Error{Code: code, Domain: domain, Message: m}
+	before, after, _ := strings.Cut(codeFormat(code), "%s")
+	return &Error{Code: code, Domain: domain, Message: before + fmt.Sprintf(format, args...) + after}
 }
 
 // badFlags is the error of a function that knows no flags.
@@ -111,10 +119,8 @@ func (e *Error) wire() wireError {
 		return w
 	}
 	format, details := "%s", e.Message
-	if p := codePrefix(e.Code); p != "" {
-		if rest, ok := strings.CutPrefix(e.Message, p+": "); ok {
-			format, details = p+": %s", rest
-		}
+	if before, after, _ := strings.Cut(codeFormat(e.Code), "%s"); strings.HasPrefix(e.Message, before) && strings.HasSuffix(e.Message, after) {
+		format, details = codeFormat(e.Code), e.Message[len(before):max(len(before), len(e.Message)-len(after))]
 	}
 	w.Str = [3]*string{&format, &details}
 	return w

@@ -4,8 +4,8 @@ import (
 	libvirt "github.com/digitalocean/go-libvirt"
 )
 
-// eventProcs serve the registration of event callbacks. Lifecycle, reboot and
-// agent lifecycle events are sent; the others can be registered for and stay silent.
+// eventProcs serve the registration of event callbacks. Lifecycle, reboot,
+// agent lifecycle and metadata events are sent; the others can be registered for and stay silent.
 func eventProcs() table {
 	return table{
 		ProcConnectDomainEventCallbackRegisterAny: {high: true, run: typed(registerAny)},
@@ -74,6 +74,12 @@ func (h *Host) emitLifecycle(d *Domain, event libvirt.DomainEventType, detail in
 func (h *Host) emitReboot(d *Domain) {
 	h.emit(d, libvirt.DomainEventIDReboot, ProcDomainEventCallbackReboot, func(callback int32) any {
 		return libvirt.DomainEventCallbackRebootMsg{CallbackID: callback, Msg: libvirt.DomainEventRebootMsg{Dom: d.ref()}}
+	})
+}
+
+func (h *Host) emitMetadata(d *Domain, kind int32, uri libvirt.OptString) {
+	h.emit(d, libvirt.DomainEventIDMetadataChange, ProcDomainEventCallbackMetadataChange, func(callback int32) any {
+		return libvirt.DomainEventCallbackMetadataChangeMsg{CallbackID: callback, Dom: d.ref(), Type: kind, Nsuri: uri}
 	})
 }
 

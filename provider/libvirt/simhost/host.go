@@ -29,6 +29,13 @@ type Options struct {
 	// Networks are the libvirt networks. Nil means [DefaultNetwork] alone; an
 	// empty list that is not nil means none.
 	Networks []NetworkSpec
+	// Pools are the storage pools. Nil means [DefaultPool] alone; an empty list
+	// that is not nil means none.
+	Pools []PoolSpec
+	// OnDefine, if not nil, is told of each domain that a client defines, before
+	// it is made, and may fill in what the XML does not say: how its guest boots,
+	// its addresses, its proxy. It must not call the host's methods.
+	OnDefine func(*DomainSpec)
 	// Origin is the web server behind the proxies. Nil means a new one that
 	// Close of this host ends; one that is given is shared and not ended.
 	Origin *Origin
@@ -79,6 +86,7 @@ type Host struct {
 	vnet      int
 	macs      uint32 // how many were generated
 	nets      []*network
+	pools     []*pool
 	faults    []*installed
 	calls     map[Proc]int
 	asked     map[libvirt.DomainInterfaceAddressesSource]int
@@ -103,6 +111,9 @@ func New(opts Options) *Host {
 	}
 	if opts.Networks == nil {
 		opts.Networks = []NetworkSpec{DefaultNetwork()}
+	}
+	if opts.Pools == nil {
+		opts.Pools = []PoolSpec{DefaultPool()}
 	}
 	if opts.MaxRequests <= 0 {
 		opts.MaxRequests = 5
@@ -136,6 +147,9 @@ func New(opts Options) *Host {
 	h.procs = procedures()
 	for _, spec := range opts.Networks {
 		h.nets = append(h.nets, newNetwork(spec))
+	}
+	for _, spec := range opts.Pools {
+		h.pools = append(h.pools, newPool(spec))
 	}
 	h.daemon = h.newDaemon()
 	return h

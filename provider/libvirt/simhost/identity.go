@@ -2,9 +2,11 @@ package simhost
 
 import (
 	"crypto/sha1"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 )
 
 // derivedUUID makes a UUID that is always the same for the same words.
@@ -18,6 +20,16 @@ func derivedUUID(words ...string) [16]byte {
 	u[6] = u[6]&0x0f | 0x50
 	u[8] = u[8]&0x3f | 0x80
 	return u
+}
+
+// parseUUID reads a UUID with or without dashes.
+func parseUUID(text string) (u [16]byte, ok bool) {
+	raw, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(text), "-", ""))
+	if err != nil || len(raw) != len(u) {
+		return u, false
+	}
+	copy(u[:], raw)
+	return u, true
 }
 
 // numberedMAC is the n-th MAC of an owner, in the range that QEMU uses.

@@ -80,6 +80,9 @@ func (h *Host) setAddrs(n *nic, addrs []netip.Prefix) {
 			h.holders[p.Addr()] = rest
 		}
 	}
+	if len(n.addrs) > 0 {
+		n.lastAddrs = n.addrs
+	}
 	n.addrs = slices.Clone(addrs)
 	for _, p := range n.addrs {
 		h.holders[p.Addr()] = append(h.holders[p.Addr()], n)
@@ -101,6 +104,9 @@ func (d *Domain) start(paused bool) *Error {
 	if d.active() {
 		return fail(fromQEMU, libvirt.ErrOperationInvalid, "domain is already running")
 	}
+	if e := d.disksThere(); e != nil {
+		return e
+	}
 	d.activate(paused)
 	d.guest.bootStages(d, d.spec.Boot)
 	return nil
@@ -111,6 +117,7 @@ func (d *Domain) start(paused bool) *Error {
 func (d *Domain) activate(paused bool) {
 	h := d.h
 	h.nextID++
+	d.live = d.config.clone()
 	d.id, d.started = h.nextID, time.Now()
 	d.state, d.reason = libvirt.DomainRunning, int32(libvirt.DomainRunningBooted)
 	if paused {
@@ -221,6 +228,10 @@ func (d *Domain) deactivate(state libvirt.DomainState, reason int32, detail libv
 	d.h.emitLifecycle(d, libvirt.DomainEventStopped, int32(detail))
 	for _, n := range d.nics {
 		n.target = ""
+	}
+	d.live = metadata{}
+	if d.next != nil {
+		d.redefine(d.next)
 	}
 	d.notify()
 	if !d.persistent {

@@ -66,6 +66,29 @@ const (
 	ProcConnectRegisterCloseCallback          Proc = 360
 	ProcConnectUnregisterCloseCallback        Proc = 361
 	ProcDomainAgentSetResponseTimeout         Proc = 420
+
+	ProcStoragePoolRefresh                Proc = 83
+	ProcStoragePoolLookupByName           Proc = 84
+	ProcStoragePoolLookupByUUID           Proc = 85
+	ProcStoragePoolLookupByVolume         Proc = 86
+	ProcStoragePoolGetInfo                Proc = 87
+	ProcStoragePoolGetXMLDesc             Proc = 88
+	ProcStorageVolCreateXML               Proc = 93
+	ProcStorageVolDelete                  Proc = 94
+	ProcStorageVolLookupByName            Proc = 95
+	ProcStorageVolLookupByKey             Proc = 96
+	ProcStorageVolLookupByPath            Proc = 97
+	ProcStorageVolGetInfo                 Proc = 98
+	ProcStorageVolGetXMLDesc              Proc = 99
+	ProcStorageVolGetPath                 Proc = 100
+	ProcStoragePoolIsActive               Proc = 154
+	ProcStorageVolUpload                  Proc = 208
+	ProcConnectListAllStoragePools        Proc = 281
+	ProcStoragePoolListAllVolumes         Proc = 282
+	ProcDomainDefineXML                   Proc = 11
+	ProcDomainDefineXMLFlags              Proc = 350
+	ProcDomainSetMetadata                 Proc = 264
+	ProcDomainEventCallbackMetadataChange Proc = 379 // message, never called
 )
 
 // String returns the name that the client library gives the procedure, or
@@ -180,6 +203,50 @@ func (p Proc) String() string {
 		return "ConnectUnregisterCloseCallback"
 	case ProcDomainAgentSetResponseTimeout:
 		return "DomainAgentSetResponseTimeout"
+	case ProcStoragePoolRefresh:
+		return "StoragePoolRefresh"
+	case ProcStoragePoolLookupByName:
+		return "StoragePoolLookupByName"
+	case ProcStoragePoolLookupByUUID:
+		return "StoragePoolLookupByUUID"
+	case ProcStoragePoolLookupByVolume:
+		return "StoragePoolLookupByVolume"
+	case ProcStoragePoolGetInfo:
+		return "StoragePoolGetInfo"
+	case ProcStoragePoolGetXMLDesc:
+		return "StoragePoolGetXMLDesc"
+	case ProcStorageVolCreateXML:
+		return "StorageVolCreateXML"
+	case ProcStorageVolDelete:
+		return "StorageVolDelete"
+	case ProcStorageVolLookupByName:
+		return "StorageVolLookupByName"
+	case ProcStorageVolLookupByKey:
+		return "StorageVolLookupByKey"
+	case ProcStorageVolLookupByPath:
+		return "StorageVolLookupByPath"
+	case ProcStorageVolGetInfo:
+		return "StorageVolGetInfo"
+	case ProcStorageVolGetXMLDesc:
+		return "StorageVolGetXMLDesc"
+	case ProcStorageVolGetPath:
+		return "StorageVolGetPath"
+	case ProcStoragePoolIsActive:
+		return "StoragePoolIsActive"
+	case ProcStorageVolUpload:
+		return "StorageVolUpload"
+	case ProcConnectListAllStoragePools:
+		return "ConnectListAllStoragePools"
+	case ProcStoragePoolListAllVolumes:
+		return "StoragePoolListAllVolumes"
+	case ProcDomainDefineXML:
+		return "DomainDefineXML"
+	case ProcDomainDefineXMLFlags:
+		return "DomainDefineXMLFlags"
+	case ProcDomainSetMetadata:
+		return "DomainSetMetadata"
+	case ProcDomainEventCallbackMetadataChange:
+		return "DomainEventCallbackMetadataChange"
 	}
 	return fmt.Sprintf("Proc(%d)", uint32(p))
 }

@@ -19,7 +19,6 @@ func domainProcs() table {
 		ProcDomainGetXMLDesc:         {run: typed(getXMLDesc)},
 		ProcDomainGetAutostart:       {high: true, run: typed(getAutostart)},
 		ProcDomainSetAutostart:       {high: true, write: true, run: typed(setAutostart)},
-		ProcDomainGetMetadata:        {run: typed(getMetadata)},
 	}
 }
 
@@ -203,16 +202,11 @@ func getAutostart(c *call, a *libvirt.DomainGetAutostartArgs) (libvirt.DomainGet
 
 func setAutostart(c *call, a *libvirt.DomainSetAutostartArgs) (void, *Error) {
 	return onDomain(c, a.Dom, func(d *Domain) (void, *Error) {
+		if !d.persistent {
+			return void{}, fail(fromQEMU, libvirt.ErrOperationInvalid, "cannot set autostart for transient domain")
+		}
 		d.autostart = a.Autostart != 0
 		return void{}, nil
-	})
-}
-
-// getMetadata knows no metadata: code 80, "not ours".
-func getMetadata(c *call, a *libvirt.DomainGetMetadataArgs) (libvirt.DomainGetMetadataRet, *Error) {
-	return onDomain(c, a.Dom, func(*Domain) (libvirt.DomainGetMetadataRet, *Error) {
-		return libvirt.DomainGetMetadataRet{}, fail(fromDomain, libvirt.ErrNoDomainMetadata,
-			"Requested metadata element is not present")
 	})
 }
 

@@ -18,6 +18,13 @@ func escape(s string) string {
 func (d *Domain) xml(live bool) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) } // a builder never fails
+	spec, nics := &d.spec, d.nics
+	if !live && d.next != nil {
+		spec, nics = &d.next.spec, nil
+		for _, n := range spec.NICs {
+			nics = append(nics, &nic{spec: n})
+		}
+	}
 	if live {
 		line("<domain type='kvm' id='%d'>", d.id)
 	} else {
@@ -25,9 +32,14 @@ func (d *Domain) xml(live bool) string {
 	}
 	line("  <name>%s</name>", escape(d.spec.Name))
 	line("  <uuid>%s</uuid>", uuidText(d.uuid))
-	line("  <memory unit='KiB'>%d</memory>", d.spec.MemoryMiB<<10)
-	line("  <currentMemory unit='KiB'>%d</currentMemory>", d.spec.MemoryMiB<<10)
-	line("  <vcpu placement='static'>%d</vcpu>", d.spec.VCPUs)
+	if live {
+		d.live.lines(line)
+	} else {
+		d.config.lines(line)
+	}
+	line("  <memory unit='KiB'>%d</memory>", spec.MemoryMiB<<10)
+	line("  <currentMemory unit='KiB'>%d</currentMemory>", spec.MemoryMiB<<10)
+	line("  <vcpu placement='static'>%d</vcpu>", spec.VCPUs)
 	line("  <os>")
 	line("    <type arch='x86_64' machine='pc-q35-7.2'>hvm</type>")
 	line("    <boot dev='hd'/>")
@@ -42,15 +54,11 @@ func (d *Domain) xml(live bool) string {
 	line("  <on_crash>destroy</on_crash>")
 	line("  <devices>")
 	line("    <emulator>/usr/bin/qemu-system-x86_64</emulator>")
-	line("    <disk type='file' device='disk'>")
-	line("      <driver name='qemu' type='qcow2'/>")
-	line("      <source file='/var/lib/libvirt/images/%s.qcow2'/>", escape(d.spec.Name))
-	line("      <target dev='vda' bus='virtio'/>")
-	line("    </disk>")
-	for i, n := range d.nics {
+	d.diskLines(live, line)
+	for i, n := range nics {
 		b.WriteString(d.h.nicXML(n, i, live))
 	}
-	if !d.spec.NoAgentChannel {
+	if !spec.NoAgentChannel {
 		line("    <channel type='unix'>")
 		line("      <source mode='bind' path='/var/lib/libvirt/qemu/channel/target/agent-%s.sock'/>", uuidText(d.uuid))
 		if live {
