@@ -35,7 +35,21 @@ func (d *document) problem(path keyPath, format string, args ...any) {
 }
 
 func (d *document) at(path keyPath, format string, args ...any) Problem {
-	return Problem{File: d.file, Line: d.pos.of(path), Key: d.label(path), Msg: fmt.Sprintf(format, args...)}
+	for i, a := range args {
+		if s, ok := a.(string); ok {
+			args[i] = clip(s)
+		}
+	}
+	return Problem{File: d.file, Line: d.pos.of(path), Key: clip(d.label(path)), Msg: fmt.Sprintf(format, args...)}
+}
+
+// clip keeps a text of the file to a length that a line can bear.
+func clip(s string) string {
+	const most = 400 // bytes; longer than any list of what is allowed
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
 // has tells whether the file gives the setting.

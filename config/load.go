@@ -10,13 +10,14 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 
 	"github.com/BurntSushi/toml"
 )
 
 // Bounds on what is read, so that a device or a wrong file cannot fill memory.
 const (
-	maxConfig = 16 << 20
+	maxConfig = 4 << 20
 	maxSecret = 64 << 10
 )
 
@@ -56,7 +57,10 @@ func Load(path string, env func(string) string) (*Config, error) {
 	})
 }
 
-func openOS(path string) (fs.File, error) { return os.Open(path) }
+// openOS does not wait for the other end of a pipe, so that it can be refused.
+func openOS(path string) (fs.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
 
 // Parse checks the configuration in data; name is the file's name in messages.
 // The error, if any, is [Problems].
@@ -64,11 +68,14 @@ func Parse(name string, data []byte, src Sources) (*Config, error) {
 	if src.Env == nil {
 		src.Env = func(string) string { return "" }
 	}
+	d := newDocument(name, string(data))
+	if d.pos.deep > 0 {
+		return nil, Problems{{File: name, Line: d.pos.deep, Msg: fmt.Sprintf("nested too deep; allowed: %d levels", maxDepth)}}
+	}
 	var tree map[string]any
 	if _, err := toml.Decode(string(data), &tree); err != nil {
 		return nil, Problems{syntaxProblem(name, err)}
 	}
-	d := newDocument(name, string(data))
 	c := Default()
 	c.File = name
 	d.table(nil, tree, reflect.ValueOf(c).Elem())
@@ -154,8 +161,11 @@ func readFile(open func(string) (fs.File, error), path string, most int64) (data
 	if err != nil {
 		return nil, 0, cause(err)
 	}
-	if info.IsDir() {
+	switch {
+	case info.IsDir():
 		return nil, 0, errors.New("it is a directory")
+	case !info.Mode().IsRegular(): // its mode would say nothing of who can read it
+		return nil, 0, errors.New("it is not a regular file")
 	}
 	data, err = io.ReadAll(io.LimitReader(f, most+1))
 	switch {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,10 +91,17 @@ func errText(err error) string {
 
 func TestLoad_unreadable(t *testing.T) {
 	dir := t.TempDir()
+	fifo, big := dir+"/fifo", dir+"/big"
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, big, strings.Repeat("# long\n", maxConfig/7+1), 0o600)
 	for _, tt := range []struct{ path, want string }{
 		{dir + "/none.toml", dir + "/none.toml: cannot be read: no such file or directory"},
 		{dir, dir + ": cannot be read: it is a directory"},
-		{"/dev/zero", "/dev/zero: cannot be read: it is longer than 16384 KiB"},
+		{"/dev/zero", "/dev/zero: cannot be read: it is not a regular file"},
+		{fifo, fifo + ": cannot be read: it is not a regular file"},
+		{big, big + ": cannot be read: it is longer than 4096 KiB"},
 	} {
 		c, err := Load(tt.path, home)
 		var ps Problems

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -142,6 +143,51 @@ func TestSuggest(t *testing.T) {
 		}
 		if s := suggest(got, names); s != want {
 			t.Errorf("suggest(%.20q) = %q, want %q", got, s, want)
+		}
+	}
+}
+
+// TestParse_boundless: a file may be long, deep or full of mistakes, and still
+// costs no more than its length.
+func TestParse_boundless(t *testing.T) {
+	n := 1 << 20
+	head := "\n\n"
+	for name, tt := range map[string]struct{ doc, want string }{
+		"lists":         {head + "a = " + strings.Repeat("[", n), "f:3: nested too deep; allowed: 16 levels"},
+		"inline tables": {head + strings.Repeat("a = {", n/5), "f:3: nested too deep; allowed: 16 levels"},
+		"dotted key":    {head + strings.Repeat("a.", n/2) + "a = 1", "f:3: nested too deep; allowed: 16 levels"},
+		"dotted table":  {head + "[" + strings.Repeat("a.", n/2) + "a]", "f:3: nested too deep; allowed: 16 levels"},
+		"long key":      {head + strings.Repeat("a", n) + " = 1", "f:3: " + strings.Repeat("a", 400) + "...: unknown key; allowed: fleet, "},
+		"long value":    {head + "[fleet]\nname = \"" + strings.Repeat("A", n) + "\"", `f:4: fleet.name: "` + strings.Repeat("A", 400) + `..." is not a name; allowed: a to z, 0 to 9, dots and -, beginning with a letter or digit, at most 63`},
+		"deep enough":   {head + "[a.b.c.d.e.f.g.h.i.j.k.l]\nm = [[[1]]]\n", "f:3: a: unknown key; allowed: fleet, "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Parse("f", []byte(tt.doc), testSources()); !strings.HasPrefix(errText(err), tt.want) {
+				t.Errorf("Parse() = %.600s, want %s...", errText(err), tt.want)
+			}
+		})
+	}
+	t.Run("many mistakes", func(t *testing.T) {
+		doc := strings.Repeat("[[host]]\nname = \"h\"\n[[proxy]]\nname = \"p\"\nhost = \"x\"\n", 5000)
+		_, err := Parse("f", []byte(doc), testSources())
+		if ps, ok := errors.AsType[Problems](err); !ok || len(ps) < 5*5000-10 {
+			t.Errorf("%d problems, want about 25000", len(ps))
+		}
+	})
+}
+
+func BenchmarkParse(b *testing.B) {
+	var doc strings.Builder
+	doc.WriteString(small)
+	for i := range 50 {
+		fmt.Fprintf(&doc, "[[host]]\nname = \"h-%d\"\nuri = \"qemu+ssh://root@h-%d/system\"\n", i, i)
+	}
+	for i := range 10000 {
+		fmt.Fprintf(&doc, "[[proxy]]\nname = \"p-%d\"\nhost = \"h-%d\"\nport = 3128\nlabels = { zone = \"north\" }\n", i, i%50)
+	}
+	for b.Loop() {
+		if _, err := Parse("f", []byte(doc.String()), testSources()); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -85,8 +85,9 @@ func quoted[S ~string](words []S) string {
 // suggest is `; did you mean "x"?` with the word of allowed that got most
 // likely was meant to be, or nothing when none is near.
 func suggest[S ~string](got string, allowed []S) string {
+	const most = 200                       // to compare with; more would take its time
 	best, bestAt := "", min(3, len(got)/2) // more letters wrong than right is no misspelling
-	for _, a := range allowed {
+	for _, a := range allowed[:min(most, len(allowed))] {
 		if d := distance(strings.ToLower(got), strings.ToLower(string(a))); d <= bestAt && (best == "" || d < bestAt) {
 			best, bestAt = string(a), d
 		}

@@ -9,8 +9,13 @@ import (
 )
 
 // The TOML library tells the line of a syntax error only, not of a key. So the
-// keys' lines are found here, by a walk over a document that the library has
-// found to be good TOML; on any other the walk may stop early, never panic.
+// keys' lines are found here, by a walk over the document. On one that is not
+// good TOML the walk may stop early, never panic. It comes before the library,
+// since it is bounded and the library is not: nesting costs the library stack
+// without limit, and a long dotted key time that grows with its square.
+
+// maxDepth is far deeper than any setting lies.
+const maxDepth = 16
 
 // keyPath is a key from the top of the document down; elements of arrays
 // (of tables too) stand in it as "[0]", "[1]" and so on.
@@ -28,6 +33,7 @@ func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 type positions struct {
 	line map[string]int
 	keys []keyPath // as they stand in the document, without elements of arrays
+	deep int       // the first line with something nested deeper than maxDepth; 0: none
 }
 
 // of is the line of the key, or of the nearest one above it that has a line; 0
@@ -41,7 +47,7 @@ func (p *positions) of(path keyPath) int {
 	return 0
 }
 
-// scan finds the keys of a good TOML document.
+// scan finds the keys of a good TOML document, as far as it is not too deep.
 func scan(doc string) *positions {
 	s := scanner{doc: doc, at: 1, pos: &positions{line: map[string]int{}}, arrays: map[string]int{}}
 	s.document()
@@ -57,7 +63,7 @@ type scanner struct {
 
 func (s *scanner) document() {
 	var table keyPath
-	for s.skip(" \t\r\n"); s.doc != ""; s.skip(" \t\r\n") {
+	for s.skip(" \t\r\n"); s.doc != "" && s.pos.deep == 0; s.skip(" \t\r\n") {
 		before := len(s.doc)
 		if s.take("[[") {
 			table = s.header(true)
@@ -75,15 +81,15 @@ func (s *scanner) document() {
 // header reads a table's name, after its opening brackets.
 func (s *scanner) header(array bool) keyPath {
 	line, names := s.at, s.name()
+	if s.pos.deep > 0 {
+		return nil
+	}
 	var path keyPath
 	for i, n := range names {
 		path = path.with(n)
 		count, isArray := s.arrays[path.id()]
 		switch {
 		case i == len(names)-1 && array:
-			if count == 0 {
-				s.pos.line[path.id()] = line // the array as a whole begins here
-			}
 			s.arrays[path.id()] = count + 1
 			path = path.with(index(count))
 		case isArray: // [a.b] below [[a]] belongs to the last a
@@ -101,7 +107,7 @@ func (s *scanner) pair(table keyPath) {
 	line := s.at
 	path := table.with(s.name()...)
 	s.skip(" \t")
-	if s.take("=") {
+	if s.pos.deep == 0 && s.take("=") {
 		s.add(path, line)
 		s.skip(" \t")
 		s.value(path)
@@ -110,16 +116,24 @@ func (s *scanner) pair(table keyPath) {
 
 func (s *scanner) add(path keyPath, line int) {
 	s.pos.line[path.id()] = line
+	for n := len(path) - 1; n > 0; n-- { // what it stands in begins here, if not before
+		if _, ok := s.pos.line[path[:n].id()]; ok {
+			break
+		}
+		s.pos.line[path[:n].id()] = line
+	}
 	s.pos.keys = append(s.pos.keys, path)
 }
 
 func (s *scanner) value(path keyPath) {
 	switch {
+	case len(path) > maxDepth:
+		s.pos.deep = s.at
 	case s.doc == "":
 	case s.take("["):
 		for i := 0; ; i++ {
 			s.skip(" \t\r\n,")
-			if s.doc == "" || s.take("]") {
+			if s.doc == "" || s.pos.deep > 0 || s.take("]") {
 				return
 			}
 			before := len(s.doc)
@@ -133,7 +147,7 @@ func (s *scanner) value(path keyPath) {
 	case s.take("{"):
 		for {
 			s.skip(" \t\r\n,")
-			if s.doc == "" || s.take("}") {
+			if s.doc == "" || s.pos.deep > 0 || s.take("}") {
 				return
 			}
 			before := len(s.doc)
@@ -164,6 +178,10 @@ func (s *scanner) name() []string {
 		s.skip(" \t")
 		if !s.take(".") {
 			return names
+		}
+		if len(names) == maxDepth {
+			s.pos.deep = s.at
+			return nil
 		}
 	}
 }

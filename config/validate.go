@@ -22,6 +22,9 @@ type checker struct {
 	*document
 	c   *Config
 	src Sources
+
+	hostNames []string        // of all hosts, in their order
+	isHost    map[string]bool // the same, to look up
 }
 
 func (k *checker) all() {

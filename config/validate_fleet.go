@@ -10,7 +10,10 @@ import (
 
 func (k *checker) hosts() {
 	names, uris := map[string]keyPath{}, map[string]keyPath{}
+	k.isHost = make(map[string]bool, len(k.c.Hosts))
 	for i := range k.c.Hosts {
+		k.hostNames = append(k.hostNames, k.c.Hosts[i].Name)
+		k.isHost[k.c.Hosts[i].Name] = true
 		if at := section("host", index(i)); !k.blamed[at.id()] {
 			k.host(at, &k.c.Hosts[i], names, uris)
 		}
@@ -119,16 +122,13 @@ func (k *checker) backing(at keyPath, p *Proxy) {
 }
 
 func (k *checker) adopted(at keyPath, p *Proxy) {
-	names := make([]string, 0, len(k.c.Hosts))
-	for i := range k.c.Hosts {
-		names = append(names, k.c.Hosts[i].Name)
-	}
+	names := k.hostNames
 	switch {
 	case p.Host == "":
 		k.missing(at, "host", "the name of a [[host]]")
 	case len(names) == 0:
 		k.problem(at.with("host"), "there is no [[host]] named %q; allowed: the name of a [[host]], and this file has none", p.Host)
-	case !slices.Contains(names, p.Host):
+	case !k.isHost[p.Host]:
 		k.problem(at.with("host"), "there is no [[host]] named %q%s allowed: %s", p.Host, orSemicolon(suggest(p.Host, names)), listed(names))
 	}
 	switch where := at.with("domain"); {
