@@ -75,7 +75,7 @@ func mutate(ctx context.Context, tree, patches string, match *regexp.Regexp, tim
 		}
 		for _, res := range results {
 			total++
-			_, _ = fmt.Fprintf(out, "%-14s %5.1fs  %-28s %s\n", res.verdict, res.took.Seconds(), m.name, res.target)
+			_, _ = fmt.Fprintf(out, "%-14s %5.1fs  %-42s %s\n", res.verdict, res.took.Seconds(), m.name, res.target)
 			if res.verdict != red {
 				bad++
 				_, _ = fmt.Fprintf(out, "    %s\n%s\n", m.what, tail(res.output, 2000))
