@@ -159,6 +159,11 @@ func (s *sim) Do(f providertest.Fault, g providertest.Guest) error {
 		d.LoseLease()
 	case providertest.ARPFail:
 		s.host.SetARPError("internal error: some other netlink trouble")
+	case providertest.Refused:
+		s.host.Inject(simhost.Fault{
+			Proc: simhost.ProcDomainInterfaceAddresses, Domain: d.Name(),
+			Error: simhost.Error{Code: golibvirt.ErrInvalidArg, Message: "invalid argument"},
+		})
 	case providertest.NetworkGone:
 		s.host.UndefineNetwork("default")
 	default:

@@ -98,6 +98,14 @@ func addressCases() []testCase {
 			}
 			c.outcomes(in, says{noWay, gone, {"failed 1"}})
 		}},
+		{"a read that is refused with a write's permanent code is transient", func(c *suite) {
+			c.do(Refused, Bridged)
+			in, err := c.get(steady("bridged, reads refused"), Bridged)
+			if !errors.Is(err, provider.ErrTransient) {
+				c.Errorf("Get: %v, want ErrTransient: a read condemns nobody", err)
+			}
+			c.outcomes(in, says{noWay, {"failed 8"}, {"failed 8"}})
+		}},
 	}
 }
 

@@ -72,6 +72,7 @@ const (
 	LeaseLose   // the host forgets the guest's lease
 	ARPFail     // the host's neighbour table cannot be read, with a message of no known bug
 	NetworkGone // the libvirt network is undefined under its guest
+	Refused     // every address source refuses the guest with code 8, invalid argument
 )
 
 // String names the fault.
@@ -80,7 +81,7 @@ func (f Fault) String() string {
 		"stop the agent", "start the agent", "hang the agent", "thaw the agent",
 		"kill the daemon", "start the daemon", "freeze the daemon", "thaw the daemon",
 		"start the domain", "destroy the domain", "pause the domain", "resume the domain",
-		"make the agent list no address", "lose the lease", "fail ARP", "undefine the network",
+		"make the agent list no address", "lose the lease", "fail ARP", "undefine the network", "refuse all reads of addresses",
 	}
 	if f < 0 || int(f) >= len(names) {
 		return fmt.Sprintf("unknown-fault-%d", int(f))

@@ -29,7 +29,7 @@ func Actions() []string { return slices.Sorted(maps.Keys(actions())) }
 // host and another for a guest.
 func actions() map[string][]action {
 	all := map[string][]action{}
-	for _, part := range []map[string]action{daemonActions(), networkActions(), callActions(), powerActions(), guestActions(), originActions()} {
+	for _, part := range []map[string]action{daemonActions(), networkActions(), callActions(), powerActions(), guestActions(), originActions(), poolActions()} {
 		for word, a := range part {
 			all[word] = append(all[word], a)
 		}
@@ -178,6 +178,24 @@ func callActions() map[string]action {
 		return nil, nil //nolint:nilnil // nothing to end
 	}}
 	return out
+}
+
+// poolActions happen to a storage pool of a host.
+func poolActions() map[string]action {
+	active := func(v bool) func(*simhost.Host, *step) error {
+		return func(h *simhost.Host, s *step) error {
+			h.SetPoolActive(s.Pool, v)
+			return nil
+		}
+	}
+	return map[string]action{
+		"pool-stop":  {on: onHost, needs: []string{"pool"}, takes: []string{"for"}, run: eachHost(active(false), active(true))},
+		"pool-start": {on: onHost, needs: []string{"pool"}, run: eachHost(active(true), nil)},
+		"pool-size": {on: onHost, needs: []string{"pool", "mib"}, run: eachHost(func(h *simhost.Host, s *step) error {
+			h.SetPoolCapacity(s.Pool, uint64(s.MiB)<<20)
+			return nil
+		}, nil)},
+	}
 }
 
 var originModes = map[string]simhost.OriginMode{

@@ -109,6 +109,29 @@ type given struct{ c net.Conn }
 
 func (g given) Dial() (net.Conn, error) { return g.c, nil }
 
+// pool gives the state and the capacity of a host's pool.
+func pool(t *testing.T, st *Stage) string {
+	t.Helper()
+	conn, err := st.Dial(t.Context(), "kvm1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }() // read only
+	l := libvirt.NewWithDialer(given{conn})
+	if err := l.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := l.StoragePoolLookupByName("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, capacity, _, _, err := l.StoragePoolGetInfo(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(state, " ", capacity)
+}
+
 // page asks the origin through a guest's proxy: the status, or how it failed.
 func page(st *Stage, id, user, password string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
@@ -183,7 +206,7 @@ func TestAllFaults(t *testing.T) {
 			{0.7, "absent", func() string { return fmt.Sprint(st.Domain("kvm1/later")) }, "<nil>"},
 			{1.1, "frozen", src(many, lease), "silent"},
 			{3.5, "over", src(many, lease), "code 55"},
-			{4.0, "frozen", src(many, lease), "silent"},
+			{4.05, "frozen", src(many, lease), "silent"},
 			{5.5, "thawed", src(many, lease), "code 55"},
 			{6.5, "killed", src(many, lease), "dial"},
 			{7.5, "started", src(many, lease), "code 55"},
@@ -243,6 +266,9 @@ func TestAllFaults(t *testing.T) {
 			{75.2, "cut reply", src(nat, lease), "connect"},
 			{77.2, "cut inside", src(nat, lease), "connect"},
 			{87.0, "calls are well", src(nat, lease), "192.168.140.2"},
+			{88.5, "pool stopped", func() string { return pool(t, st) }, "0 0"},
+			{89.5, "pool started", func() string { return pool(t, st) }, "2 107374182400"},
+			{91.5, "pool small", func() string { return pool(t, st) }, "2 1048576"},
 		} {
 			time.Sleep(time.Until(begin.Add(time.Duration(c.at * float64(time.Second)))))
 			if got := c.got(); got != c.want {

@@ -39,6 +39,8 @@ type step struct {
 	Gateway      []netip.Prefix `toml:"gateway"`
 	NoDHCP       bool           `toml:"no_dhcp"`
 	MAC          string         `toml:"mac"`
+	Pool         string         `toml:"pool"`
+	MiB          int            `toml:"mib"`
 	Expires      span           `toml:"expires"`
 	By           time.Duration  `toml:"by"`
 	Lease        span           `toml:"boot_lease"`
