@@ -328,6 +328,9 @@ func (m *Model) rotationCell(p *model.ProxyView, w int) line {
 		word = "-"
 	}
 	out := line{{word, st}}
+	if w < len(word)+4 {
+		return out
+	}
 	if op, ok := m.runningOp(p.Spec.Host, p.Spec.Name); ok && w >= 8 {
 		out[0].text = pad(word, 3) // whether it serves is never hidden
 		out = append(out, seg{" ", stText})

@@ -77,5 +77,10 @@ func (m *Model) assemble(prefix line, widths []int, gap int, cell func(i, w int)
 }
 
 func titles(cols []col) func(i, w int) line {
-	return func(i, _ int) line { return text(cols[i].title, stDim) }
+	return func(i, w int) line {
+		if cols[i].title == "ROTATION" && w < len("ROTATION") {
+			return text("ROT", stDim)
+		}
+		return text(cols[i].title, stDim)
+	}
 }

@@ -2,43 +2,54 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"virdeck/model"
 )
 
-// header is the first line: the fleet, its proxies by state, badges, the clock.
-// What does not fit gives way in steps: first the name of the program, then the
-// numbers of hosts and proxies, then the words beside the signs.
+// header is the first line: the fleet, its hosts and how many of them are down,
+// its proxies by state, badges, the clock. What does not fit gives way in steps:
+// first the name of the program, then the numbers of proxies and of hosts that are
+// up, then words beside signs, then the clock. That a host is down never goes.
 func (m *Model) header(w int) line {
-	right := m.badges()
-	if w >= 60 {
-		right = append(right, seg{" " + m.now.Format("15:04:05"), stDim})
-	}
-	right = append(right, seg{" ", stText})
-	hosts := 0
-	for _, h := range m.snap.Hosts {
-		if !h.External {
-			hosts++
-		}
-	}
 	name := line{{clean(orWord(m.snap.Fleet, "fleet")), stTitle}}
 	prog := line{{" virdeck", stStrong}, {"  ", stText}}
-	sums := line{{"  " + count(hosts, "host", "hosts") + "  " + count(m.proxies, "proxy", "proxies"), stText}}
-	for level := range 6 {
-		l := line{}
+	hosts := text("  "+count(m.hostsN, "host", "hosts"), stText)
+	short := line{}
+	if m.hostsDown > 0 {
+		down := fmt.Sprintf("%d DOWN", m.hostsDown)
+		hosts = append(hosts, seg{", ", stText}, seg{down, stBad})
+		short = line{{"  ", stText}, {down, stBad}}
+	}
+	proxies := text("  "+count(m.proxies, "proxy", "proxies"), stText)
+	const last = 6
+	for level := range last + 1 {
+		l := text(" ", stText)
 		if level < 1 {
-			l = append(l, prog...)
-		} else {
-			l = append(l, seg{" ", stText})
+			l = slices.Clone(prog)
 		}
 		l = append(l, name...)
-		if level < 2 {
-			l = append(l, sums...)
+		switch {
+		case level < 2:
+			l = append(append(l, hosts...), proxies...)
+		case level < 5 && m.hostsDown > 0:
+			l = append(l, hosts...)
+		default:
+			l = append(l, short...)
 		}
 		l = append(l, seg{"  ", stText})
-		l = append(l, m.stateCounts(level)...)
-		if l.width()+right.width()+1 <= w || level == 5 {
+		words := level
+		if level >= 5 {
+			words = level - 1
+		}
+		l = append(l, m.stateCounts(words)...)
+		right := m.badges()
+		if w >= 60 && level < 5 {
+			right = append(right, seg{" " + m.now.Format("15:04:05"), stDim})
+		}
+		right = append(right, seg{" ", stText})
+		if l.width()+right.width()+1 <= w || level == last {
 			return spread(l, right, w)
 		}
 	}

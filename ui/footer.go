@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	tea "charm.land/bubbletea/v2"
+
+	"virdeck/model"
 )
 
 // footer is the last line: the input while it has the keys, else a toast, else
@@ -102,9 +104,15 @@ func rankHint(key, long string, at place) hint {
 func (m *Model) hints(w int) line {
 	var all []hint
 	at := m.place()
+	host, _ := m.hostHere()
+	down := host != nil && !host.External && host.Link.State != model.LinkUp
 	for _, a := range m.actions {
 		if a.hint&at != 0 {
-			all = append(all, rankHint(a.b.Help().Key, a.short(), at))
+			h := rankHint(a.b.Help().Key, a.short(), at)
+			if h.key == "c" && down {
+				h.prio = 75
+			}
+			all = append(all, h)
 		}
 	}
 	words := func(of func(hint) string) (line, int) {

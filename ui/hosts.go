@@ -64,8 +64,8 @@ func (m *Model) hostLine(i, w int, widths []int, gap int) line {
 		mark = ">"
 	}
 	num := " "
-	if i < 9 {
-		num = strconv.Itoa(i + 1)
+	if r.num > 0 && r.num <= 9 {
+		num = strconv.Itoa(r.num)
 	}
 	prefix := line{{mark, stStrong}, {num + " ", stDim}}
 	if !r.gone.IsZero() {

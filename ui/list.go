@@ -80,6 +80,12 @@ func (l *list) window() string {
 	return fmt.Sprintf("%d-%d", from+1, to)
 }
 
+// rise scrolls to the top, as far as the cursor stays in sight.
+func (l *list) rise() {
+	l.top = 0
+	l.clamp()
+}
+
 // visible returns the range of rows in the window.
 func (l *list) visible() (from, to int) {
 	return l.top, min(l.top+l.height, len(l.keys))

@@ -1,26 +1,34 @@
 package ui
 
-import "virdeck/model"
+import (
+	"strings"
 
-// Lines of the pane that shows what is under the cursor when a tall window has
-// lines to spare: why it is in its state, without a key.
+	"virdeck/model"
+)
+
+// Lines of the pane that shows what is under the cursor: why it is in its state,
+// without a key. In a low window it has the reason and what can be done, in a tall
+// one, with lines to spare, the sources and the last events too.
 const (
-	lookMin = 11
-	lookMax = 16
-	twoWide = 140 // from this width on, pages have two columns
+	lookShort = 3
+	lookMin   = 12
+	lookMax   = 17
+	twoWide   = 140 // from this width on, pages have two columns
 )
 
 func (m *Model) drawLook(c *canvas, rows int) {
 	r, ok := m.current()
-	if !ok {
+	var lines []line
+	switch {
+	case !ok:
 		c.rule(text("nothing is selected", stDim))
-		for range rows - 1 {
-			c.add(nil, plain)
-		}
-		return
+	case rows < lookMin:
+		c.rule(line{{clean(r.key()) + " / why", stStrong}}, text("e explains", stDim))
+		lines = m.lookShort(r)
+	default:
+		c.rule(line{{clean(r.key()) + " / why", stStrong}}, text("enter shows all", stDim))
+		lines = m.lookLines(r.p, r.h)
 	}
-	c.rule(line{{clean(r.key()) + " / why", stStrong}}, text("enter shows all", stDim))
-	lines := m.lookLines(r.p, r.h)
 	for i := range rows - 1 {
 		if i < len(lines) {
 			c.add(lines[i], plain)
@@ -30,10 +38,37 @@ func (m *Model) drawLook(c *canvas, rows int) {
 	}
 }
 
+// lookShort is the reason and what can be done.
+func (m *Model) lookShort(r row) []line {
+	if !r.gone.IsZero() {
+		return []line{text(" why   it is no longer declared", stDim)}
+	}
+	tale := m.story(r.p, r.h)
+	return []line{
+		{{" why   ", stDim}, {clean(orWord(r.p.Reason, tale.is)), stText}},
+		{{" next  ", stDim}, {sentences(tale.can, m.w-8), stText}},
+	}
+}
+
+// sentences returns as many whole sentences of a text as fit into w cells, the
+// first one always.
+func sentences(s string, w int) string {
+	out := ""
+	for part := range strings.SplitSeq(s, ". ") {
+		next := strings.TrimPrefix(out+". "+part, ". ")
+		if out != "" && cells(next)+1 > w {
+			return out + "."
+		}
+		out = next
+	}
+	return out
+}
+
 func (m *Model) lookLines(p *model.ProxyView, h *model.HostView) []line {
 	lw, rw := m.columnsOf(m.w)
 	left := &pageBuf{m: m, w: lw}
 	m.detailState(left, p, h)
+	left.kv("you can", seg{m.story(p, h).can, stText})
 	left.matrix(p)
 	right := &pageBuf{m: m, w: rw}
 	right.events(p.Events, 4)

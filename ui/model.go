@@ -48,6 +48,9 @@ type Model struct {
 	focus     pane
 	hosts     list
 	hostRows  []hostRow
+	hostsN    int          // those with a link
+	hostsDown int          // of these, without one
+	hostsHeld bool         // the hosts are in an order that was held
 	counts    model.Counts // of the whole fleet
 	proxies   int
 	biggest   int // most proxies on one host: the table keeps this height for all
@@ -103,6 +106,9 @@ func New(opts Options) *Model {
 	m.snap = m.live
 	m.now = m.opts.Now().Truncate(time.Second)
 	m.at = m.now
+	if len(m.snap.Hosts) > 0 {
+		m.hosts.want = string(m.snap.Hosts[0].Name) // whatever is down at the start
+	}
 	m.reindex()
 	m.log.poll()
 	return m
@@ -167,7 +173,7 @@ func (m *Model) poll() {
 			m.missed = changes(m.snap, s)
 		}
 	}
-	if m.held && !m.orderHeld() {
+	if (m.held || m.hostsHeld) && !m.orderHeld() {
 		m.reindex()
 		m.dirty = true
 	}

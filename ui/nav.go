@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 
 	"virdeck/model"
 )
@@ -73,14 +74,17 @@ func (m *Model) cyclePane(d int) {
 	}
 }
 
+// hostByNumber goes to a host by its place in the configuration, which is its
+// number wherever the table shows it.
 func (m *Model) hostByNumber(n int) {
-	if n < 1 || n > len(m.hostRows) {
+	at := slices.IndexFunc(m.hostRows, func(r hostRow) bool { return r.num == n })
+	if at < 0 {
 		m.hint(fmt.Sprintf("there is no host %d", n))
 		return
 	}
 	m.all = false
 	name := m.hosts.sel
-	m.selectHost(func(l *list) { l.goTo(n - 1) })
+	m.selectHost(func(l *list) { l.goTo(at) })
 	if m.hosts.sel == name {
 		m.reindexProxies(true)
 	}

@@ -34,8 +34,8 @@ func (m *Model) columns() []col {
 	cols := []col{
 		pName:     {"PROXY", min(name, 6), name, name, 99},
 		pHost:     {},
-		pState:    {"STATE", 12, 17, 22, 98},
-		pAddress:  {"ADDRESS", min(addr, 9), min(addr, 15), addr, 90},
+		pState:    {"STATE", 12, 17, 22, 97},
+		pAddress:  {"ADDRESS", min(addr, 9), min(addr, 15), addr, 98},
 		pLease:    {"LEASE", 5, 7, 15, 40},
 		pAgent:    {"AGENT", 9, 13, 15, 60},
 		pARP:      {"ARP", 5, 9, 15, 45},

@@ -20,8 +20,14 @@ func (r row) key() string { return string(r.p.Spec.Name) }
 // hostRow is a line of the host table.
 type hostRow struct {
 	h    *model.HostView
+	num  int // place in the configuration, from 1: what its key is called
 	gone time.Time
 	sum  summary
+}
+
+// troubled reports whether a host is not up, for whatever reason.
+func (r hostRow) troubled() bool {
+	return !r.h.External && (r.h.Link.State != model.LinkUp || r.h.Misconfig != "")
 }
 
 // reindex makes the rows of both tables from the snapshot shown.
@@ -34,16 +40,31 @@ func (m *Model) reindexHosts() {
 	was := m.hostRows
 	m.counts, m.proxies, m.biggest = model.Counts{}, 0, 0
 	rows := make([]hostRow, 0, len(m.snap.Hosts)+1)
-	keys := make([]string, 0, len(m.snap.Hosts)+1)
-	for _, h := range m.snap.Hosts {
-		r := hostRow{h: h, sum: summarize(h)}
+	m.hostsN, m.hostsDown = 0, 0
+	for i, h := range m.snap.Hosts {
+		r := hostRow{h: h, num: i + 1, sum: summarize(h)}
+		if !h.External {
+			m.hostsN++
+		}
+		if !h.External && h.Link.State == model.LinkDown {
+			m.hostsDown++
+		}
 		for st, n := range r.sum.states {
 			m.counts[st] += n
 		}
 		m.proxies += len(h.Proxies)
 		m.biggest = max(m.biggest, len(h.Proxies))
 		rows = append(rows, r)
-		keys = append(keys, string(h.Name))
+	}
+	if m.hostsHeld = m.orderHeld(); m.hostsHeld {
+		holdHosts(rows, was)
+	} else {
+		// Those that need a hand first, each kind in the order of the configuration.
+		slices.SortStableFunc(rows, func(a, b hostRow) int { return boolCompare(!a.troubled(), !b.troubled()) })
+	}
+	keys := make([]string, 0, len(rows)+1)
+	for _, r := range rows {
+		keys = append(keys, string(r.h.Name))
 	}
 	// A host that vanished under the cursor stays as a tombstone, so that the
 	// next key does not act on its neighbour.
@@ -60,6 +81,9 @@ func (m *Model) reindexHosts() {
 	}
 	m.hostRows = rows
 	m.hosts.set(keys)
+	if m.focus != paneHosts && !m.hostsHeld {
+		m.hosts.rise() // what needs a hand is at the top, and to be seen
+	}
 }
 
 // reindexProxies makes the rows of the proxy table. With keep, the row under the
@@ -127,6 +151,21 @@ func holdOrderOf(rows, was []row) {
 		return len(was)
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return place(a) - place(b) })
+}
+
+// holdHosts puts hosts in the order that they had; new ones follow in theirs.
+func holdHosts(rows, was []hostRow) {
+	at := make(map[model.HostName]int, len(was))
+	for i, r := range was {
+		at[r.h.Name] = i
+	}
+	place := func(r hostRow) int {
+		if i, ok := at[r.h.Name]; ok {
+			return i
+		}
+		return len(was)
+	}
+	slices.SortStableFunc(rows, func(a, b hostRow) int { return place(a) - place(b) })
 }
 
 // scope returns the hosts whose proxies the table shows.

@@ -353,12 +353,12 @@ func BenchmarkReindex(b *testing.B) {
 func TestWindowOfALongListIsNamed(t *testing.T) {
 	c := newConsole(t, big(312), 80, 24)
 	c.press("G")
-	if s := c.screen(t); lineOf(s, "rows 300-312", "312 proxies") < 0 {
+	if s := c.screen(t); lineOf(s, "rows 301-312", "312 proxies") < 0 {
 		t.Errorf("\n%s", s)
 	}
 	many := fleet()
 	for i := range 40 {
-		many.Hosts = append(many.Hosts, &model.HostView{Name: model.HostName(fmt.Sprintf("h-%02d", i))})
+		many.Hosts = append(many.Hosts, &model.HostView{Name: model.HostName(fmt.Sprintf("h-%02d", i)), Link: model.LinkStatus{State: model.LinkUp}})
 	}
 	c = newConsole(t, many, 80, 24)
 	c.press("shift+tab", "G")

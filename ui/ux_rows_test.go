@@ -312,7 +312,7 @@ func TestUX14_hostsByNumberPanesAndAllHosts(t *testing.T) {
 	if c.hosts.sel != "beelink" || c.cursor() != "p-04" {
 		t.Errorf("back from all: host %s, cursor %s", c.hosts.sel, c.cursor())
 	}
-	c.press("shift+tab", "j")
+	c.press("shift+tab", "k")
 	if c.hosts.sel != "kvm2" {
 		t.Errorf("the host pane has no keys: %s", c.hosts.sel)
 	}

@@ -149,7 +149,7 @@ func TestUX10_ignoredAddressesAreShownWithTheReason(t *testing.T) {
 	c.pass(time.Second)
 	c.press("enter")
 	s := c.screen(t)
-	if lineOf(s, "does not count: 127.0.0.1, ::1 (loopback), fe80::… (link-local),") < 0 || lineOf(s, "172.17.0.1 (not a NIC of this domain)") < 0 ||
+	if lineOf(s, "does not count: 127.0.0.1, ::1 (loopback), fe80::… (link-local), 172.17.0.1 (not a NIC of") < 0 ||
 		strings.Count(s, "does not count") != 1 {
 		t.Errorf("not shown, or not on one line:\n%s", s)
 	}

@@ -141,7 +141,8 @@ type heights struct{ banners, hosts, table, look, log int }
 
 // plan decides how high each pane is. The table gets what the largest host
 // needs, so that nothing moves when another host is selected; what is left
-// belongs to the log.
+// belongs to the log. Why the selected proxy is as it is has two lines wherever
+// there is room, and more where lines are to spare.
 func (m *Model) plan() heights {
 	rest := m.h - 2
 	p := heights{banners: min(len(m.banners(100)), max(1, m.h/8))}
@@ -153,11 +154,14 @@ func (m *Model) plan() heights {
 	}
 	rest -= p.hosts + 1 + 2 // headers of both tables, rule
 	switch {
-	case rest >= 10:
-		p.log = max(3, rest/4)
+	case rest >= 20:
+		p.log, p.look = rest/4, lookShort
+	case rest >= 11:
+		p.log, p.look = 2, lookShort
 	case rest >= 7:
 		p.log = 2
 	}
+	rest -= p.look
 	if p.log > 0 {
 		rest -= p.log + 1
 	}
@@ -170,7 +174,8 @@ func (m *Model) plan() heights {
 		give := p.table - max(need, 5)
 		if give > 0 {
 			p.table -= give
-			if give >= lookMin {
+			if p.look > 0 && give+p.look >= lookMin {
+				give += p.look
 				p.look = min(give, lookMax)
 				give -= p.look
 			}
