@@ -10,9 +10,40 @@ import (
 // controlState is one target with what is known of it without a proxy.
 type controlState struct {
 	target Target
+	url    string
 	control
-	since time.Time
-	kick  chan struct{}
+	since  time.Time
+	passes [2]proxied // the newest passes through two different proxies, newest first
+	kick   chan struct{}
+}
+
+// proxied is a pass through a proxy.
+type proxied struct {
+	proxy model.ProxyName
+	start time.Time
+}
+
+// note takes in that a proxy has reached the target.
+func (c *controlState) note(p model.ProxyName, start time.Time) {
+	if c.passes[0].proxy != p {
+		c.passes[1] = c.passes[0]
+	}
+	c.passes[0] = proxied{p, start}
+}
+
+// otherPass returns the newest pass through any proxy but p.
+func (c *controlState) otherPass(p model.ProxyName) time.Time {
+	if c.passes[0].proxy != p {
+		return c.passes[0].start
+	}
+	return c.passes[1].start
+}
+
+// explains reports whether the target's own failure explains one through a
+// proxy: it does not answer without one, and has not through any since. Where
+// proxies still reach it, only our own way to it is lost.
+func (c *controlState) explains() bool {
+	return c.state == model.WitnessFailing && !c.passes[0].start.After(c.since)
 }
 
 // runControl asks a target without a proxy, for as long as the engine lives.
@@ -20,13 +51,18 @@ func (e *Engine) runControl(i int) {
 	t := time.NewTimer(0)
 	defer t.Stop()
 	c := e.controls[i]
+	var last time.Time
 	for {
 		select {
 		case <-e.ctx.Done():
 			return
 		case <-t.C:
 		case <-c.kick:
+			if !pauseUntil(e.ctx, last.Add(minGap)) {
+				return
+			}
 		}
+		last = time.Now()
 		ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Timeout)
 		start := e.deps.Now()
 		r := probeDirect(ctx, e.deps.Control, c.target)
@@ -57,22 +93,24 @@ func (e *Engine) runControl(i int) {
 func (e *Engine) hear(c *controlState, r model.ProbeResult, start, now time.Time) []Key {
 	was := c.state
 	if r.Passed {
-		c.lastPass, c.state, c.note = start, model.WitnessPassing, ""
-		e.testify(start, nil)
+		c.lastPass, c.state, c.why = start, model.WitnessPassing, ""
+		e.testify(c, start, "")
 	} else {
-		c.lastFail, c.note = start, r.Reason
+		c.lastFail, c.why = start, r.Reason
 		// A control that has never passed is no control: there may be no
 		// direct way out from here, and its failure says nothing.
 		c.state = model.WitnessNone
 		if !c.lastPass.IsZero() {
 			c.state = model.WitnessFailing
-			e.excuse(c.target.URL.String())
 		}
 	}
 	var dirty []Key
 	if was != c.state {
-		c.since = now
+		c.since = start
 		dirty = append(dirty, Key{})
+	}
+	if c.explains() {
+		e.excuse(c.target.URL.String())
 	}
 	return append(dirty, e.settle(now)...)
 }

@@ -13,9 +13,9 @@ type scene struct {
 	fall    int
 	now     time.Time
 	control control
-	// peers: proxies in rotation at other addresses, not failing themselves.
-	peers    int
-	peerPass time.Time // start of the newest pass among them
+	// explains: the target's own failure explains the accused's.
+	explains bool
+	peerPass time.Time // start of the newest pass through another proxy to the same target
 	others   int       // all other tracked proxies, failing or not
 	failing  int       // proxies in rotation that fail just now, this one included
 	brake    time.Time // since when the brake holds; zero if it does not
@@ -27,7 +27,7 @@ type control struct {
 	state    model.WitnessState
 	lastPass time.Time // start of the last control probe that passed
 	lastFail time.Time
-	note     string
+	why      string // of the last failure
 }
 
 // verdict is decide's answer.
@@ -35,6 +35,7 @@ type verdict struct {
 	commit bool
 	void   bool   // the failures are explained otherwise: forget them
 	wait   string // why not yet; for the screen
+	stuck  bool   // nobody can tell, and waiting will not help
 	proof  string // the witness; for the evidence
 }
 
@@ -54,7 +55,6 @@ func decide(s scene) verdict {
 	if s.c.fails < s.fall {
 		return verdict{wait: ""}
 	}
-	controlFails := s.control.state == model.WitnessFailing && s.control.lastFail.After(s.control.lastPass)
 	braked := s.failing >= brakeAt
 	fresh := s.c.firstFail
 	if braked {
@@ -62,8 +62,8 @@ func decide(s scene) verdict {
 	}
 	witness, who := s.witness(fresh)
 	switch {
-	case controlFails && (braked || !s.c.last.SelfSeen):
-		return verdict{void: !s.c.last.SelfSeen, wait: "the targets fail without a proxy, too: " + s.control.note}
+	case s.explains && (braked || !s.c.last.SelfSeen):
+		return verdict{void: !s.c.last.SelfSeen, wait: "the target fails without a proxy, too: " + s.control.why}
 	case !braked && s.c.last.SelfSeen:
 		return verdict{commit: true, proof: "the VM itself answered: " + s.c.last.Reason}
 	case who != "" && (s.c.last.SelfSeen || !s.c.lastFail.Before(witness)):
@@ -77,7 +77,7 @@ func decide(s scene) verdict {
 	case !braked && s.others == 0 && s.control.state != model.WitnessPassing && s.c.last.Culprit == model.CulpritHop:
 		return verdict{commit: true, proof: "no control and no other proxy to ask; the hop itself fails: " + s.c.last.Reason}
 	default:
-		return verdict{wait: "cannot tell whose fault it is: no control passes, and no other proxy"}
+		return verdict{stuck: true, wait: "cannot tell whose fault it is: no control passes, and no other proxy"}
 	}
 }
 
@@ -90,7 +90,7 @@ func (s scene) witness(fresh time.Time) (time.Time, string) {
 		return s.c.witnessed, "another way to the target passed in the meantime"
 	case s.control.state == model.WitnessPassing && !s.control.lastPass.Before(fresh):
 		return s.control.lastPass, "the target answers without a proxy"
-	case s.peers > 0 && !s.peerPass.Before(fresh):
+	case !s.peerPass.IsZero() && !s.peerPass.Before(fresh):
 		return s.peerPass, "the target answers through another proxy"
 	}
 	return time.Time{}, ""

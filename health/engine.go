@@ -31,7 +31,9 @@ type Engine struct {
 
 	mu       sync.Mutex
 	subs     map[Key]*subject
-	failing  map[Key]*subject // in rotation, and the last counted probe failed
+	failing  map[Key]*subject        // in rotation, and the last counted probe failed
+	proxies  map[model.ProxyName]int // addresses tracked
+	sought   time.Time               // when witnesses were last asked for
 	controls []*controlState
 	brake    time.Time // since when; zero if it does not hold
 	note     string    // why the brake holds
@@ -75,10 +77,10 @@ func New(cfg Config, d Deps) *Engine {
 	if d.Dirty == nil {
 		d.Dirty = func(Key) {}
 	}
-	e := &Engine{cfg: cfg, deps: d, sem: make(chan struct{}, d.Limit), subs: map[Key]*subject{}, failing: map[Key]*subject{}}
+	e := &Engine{cfg: cfg, deps: d, sem: make(chan struct{}, d.Limit), subs: map[Key]*subject{}, failing: map[Key]*subject{}, proxies: map[model.ProxyName]int{}}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	for i, t := range cfg.Targets {
-		c := &controlState{target: t, kick: make(chan struct{}, 1)}
+		c := &controlState{target: t, url: t.URL.String(), kick: make(chan struct{}, 1)}
 		e.controls = append(e.controls, c)
 		if cfg.Control {
 			e.wg.Go(func() { e.runControl(i) })
@@ -118,6 +120,7 @@ func (e *Engine) Track(s Subject) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	sub.cancel = cancel
 	e.subs[s.Key()] = sub
+	e.proxies[s.Proxy]++
 	delay := time.Duration(e.deps.Rand() * float64(min(e.cfg.Fast, 200*time.Millisecond)))
 	e.wg.Go(func() { e.run(ctx, sub, delay) })
 }
@@ -145,6 +148,9 @@ func (e *Engine) drop(k Key) {
 		s.cancel()
 		delete(e.subs, k)
 		delete(e.failing, k)
+		if e.proxies[k.Proxy]--; e.proxies[k.Proxy] == 0 {
+			delete(e.proxies, k.Proxy)
+		}
 	}
 }
 
@@ -169,19 +175,24 @@ func poke(ch chan struct{}) {
 func (e *Engine) run(ctx context.Context, s *subject, delay time.Duration) {
 	t := time.NewTimer(delay)
 	defer t.Stop()
+	var start time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 		case <-s.kick:
+			// Asked for out of turn, but never without a breath.
+			if !pauseUntil(ctx, start.Add(minGap)) {
+				return
+			}
 		}
 		select {
 		case e.sem <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
-		start := time.Now()
+		start = time.Now()
 		r := e.probe(ctx, s)
 		<-e.sem
 		if ctx.Err() != nil {
@@ -191,11 +202,27 @@ func (e *Engine) run(ctx context.Context, s *subject, delay time.Duration) {
 	}
 }
 
+// pauseUntil waits for t; it reports false when ctx ends first.
+func pauseUntil(ctx context.Context, t time.Time) bool {
+	d := time.Until(t)
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // probe asks the next target in turn.
 func (e *Engine) probe(ctx context.Context, s *subject) model.ProbeResult {
 	e.mu.Lock()
 	sub := s.Subject
-	target := e.cfg.Targets[s.count%len(e.cfg.Targets)]
+	target := e.pick(s.count)
 	s.count++
 	e.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
@@ -203,6 +230,21 @@ func (e *Engine) probe(ctx context.Context, s *subject) model.ProbeResult {
 	start := e.deps.Now()
 	r := probeFor(sub.Kind, target)(ctx, e.deps.Dial, sub, target)
 	return elapsed(r, sub, target, start)
+}
+
+// pick takes turns among the targets that can be judged: those that answer
+// without a proxy, if any does; else all. e.mu is held.
+func (e *Engine) pick(n int) Target {
+	var good []Target
+	for _, c := range e.controls {
+		if c.state == model.WitnessPassing {
+			good = append(good, c.target)
+		}
+	}
+	if len(good) == 0 {
+		good = e.cfg.Targets
+	}
+	return good[n%len(good)]
 }
 
 // minGap keeps a probe that took long from being followed without a breath.

@@ -1,9 +1,13 @@
 package health
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +24,25 @@ type bench struct {
 	sim  *simhost.Host
 	doms []*simhost.Domain
 	keys []Key
+
+	noWay  atomic.Bool // the direct way to the targets is lost
+	noFile atomic.Bool // this machine is out of descriptors
+}
+
+// dial fails as a machine without descriptors does, if told so.
+func (b *bench) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if b.noFile.Load() {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.EMFILE}
+	}
+	return b.sim.DialProxy(ctx, network, address)
+}
+
+// direct is the way to the targets without a proxy.
+func (b *bench) direct(ctx context.Context, network, address string) (net.Conn, error) {
+	if b.noWay.Load() {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ETIMEDOUT}
+	}
+	return b.sim.Origin().Dial(ctx, network, address)
 }
 
 // newBench makes n proxies, tracks them, and waits until all are in rotation.
@@ -36,7 +59,7 @@ func newBench(t *testing.T, n int, change func(*Config)) *bench {
 	if change != nil {
 		change(&cfg)
 	}
-	b.Engine = New(cfg, Deps{Dial: b.sim.DialProxy, Control: b.sim.Origin().Dial, Rand: func() float64 { return 0.5 }})
+	b.Engine = New(cfg, Deps{Dial: b.dial, Control: b.direct, Rand: func() float64 { return 0.5 }})
 	t.Cleanup(func() {
 		b.Close()
 		if err := b.sim.Close(); err != nil {

@@ -12,6 +12,10 @@ import (
 // witness for others. e.mu is held.
 func (e *Engine) apply(s *subject, r model.ProbeResult, now time.Time) []Key {
 	wasIn := s.c.in
+	c := e.controlOf(r.Target)
+	if !r.Passed && !r.SelfSeen && c.explains() {
+		r.Culprit = model.CulpritTarget // neither counts nor breaks a row
+	}
 	var ch change
 	s.c, ch = next(s.c, r, e.cfg.Rise)
 	s.unverified = false
@@ -22,7 +26,8 @@ func (e *Engine) apply(s *subject, r model.ProbeResult, now time.Time) []Key {
 	switch {
 	case r.Passed:
 		s.lastPass, s.waiting = r.Started, ""
-		e.testify(r.Started, s)
+		c.note(s.Proxy, r.Started)
+		e.testify(c, r.Started, s.Proxy)
 	case r.Culprit.ProxysFault():
 		s.lastFault = r.Started
 	}
@@ -39,7 +44,7 @@ func (e *Engine) apply(s *subject, r model.ProbeResult, now time.Time) []Key {
 	if wasIn && s.c.fails > 0 {
 		e.failing[k] = s
 		if s.c.fails == 1 {
-			e.seekWitness(k)
+			e.seekWitness(k, now)
 		}
 	} else {
 		delete(e.failing, k)
@@ -47,19 +52,33 @@ func (e *Engine) apply(s *subject, r model.ProbeResult, now time.Time) []Key {
 	return []Key{k}
 }
 
-// testify notes a pass at start, by a peer or by the control, as the first
-// witness for everyone who failed before it. e.mu is held.
-func (e *Engine) testify(start time.Time, by *subject) {
+// controlOf returns the control of a target. Every probe asks one of them.
+func (e *Engine) controlOf(target string) *controlState {
+	for _, c := range e.controls {
+		if c.url == target {
+			return c
+		}
+	}
+	return &controlState{}
+}
+
+// testify notes a pass at start, by a proxy or by the control, as the first
+// witness for everyone who failed at the same target before it. e.mu is held.
+func (e *Engine) testify(c *controlState, start time.Time, by model.ProxyName) {
 	for _, f := range e.failing {
-		if f != by && f.c.witnessed.IsZero() && !start.Before(f.c.firstFail) {
+		if f.Proxy != by && f.c.last.Target == c.url && f.c.witnessed.IsZero() && !start.Before(f.c.firstFail) {
 			f.c.witnessed = start
 		}
 	}
 }
 
-// seekWitness asks the controls, and two peers that are not failing, at once.
-// e.mu is held.
-func (e *Engine) seekWitness(accused Key) {
+// seekWitness asks the controls, and two peers that are not failing, at once;
+// not more often than the fast pace, however many accuse. e.mu is held.
+func (e *Engine) seekWitness(accused Key, now time.Time) {
+	if now.Sub(e.sought) < e.cfg.Fast {
+		return
+	}
+	e.sought = now
 	for _, c := range e.controls {
 		poke(c.kick)
 	}
@@ -88,6 +107,9 @@ func (e *Engine) settle(now time.Time) []Key {
 	for _, s := range due {
 		v := decide(e.scene(s, now))
 		k := s.Key()
+		if v.stuck {
+			stuck = v.wait
+		}
 		if v.void {
 			s.c = void(s.c)
 			delete(e.failing, k)
@@ -103,11 +125,11 @@ func (e *Engine) settle(now time.Time) []Key {
 			s.c = demote(s.c)
 			s.since, s.reason, s.waiting = now, s.c.last.Reason, ""
 			delete(e.failing, k)
-		} else {
+			dirty = append(dirty, k)
+		} else if s.waiting != v.wait {
 			s.waiting = v.wait
-			stuck = v.wait
+			dirty = append(dirty, k)
 		}
-		dirty = append(dirty, k)
 	}
 	if (stuck == "") != (e.stuck == "") {
 		e.stuckAt = now
@@ -126,14 +148,15 @@ func (e *Engine) setBrake(now time.Time, due int) []Key {
 		for _, s := range e.failing {
 			s.c.witnessed = time.Time{} // older witnesses do not speak of what is common
 		}
-		e.seekWitness(Key{})
+		e.seekWitness(Key{}, now)
 	case !on && !e.brake.IsZero():
 		e.brake, e.note = time.Time{}, ""
 		return []Key{{}}
 	}
-	if on {
-		e.note = e.commonCause()
-		return []Key{{}}
+	if was := e.note; on {
+		if e.note = e.commonCause(); e.note != was {
+			return []Key{{}}
+		}
 	}
 	return nil
 }
@@ -160,21 +183,18 @@ func (e *Engine) commonCause() string {
 }
 
 func (e *Engine) scene(s *subject, now time.Time) scene {
-	sc := scene{c: s.c, fall: e.cfg.Fall, now: now, failing: len(e.failing), brake: e.brake, limit: e.cfg.Brake}
-	for _, c := range e.controls {
-		if c.target.URL.String() == s.c.last.Target {
-			sc.control = c.control
-		}
+	c := e.controlOf(s.c.last.Target)
+	return scene{
+		c: s.c, fall: e.cfg.Fall, now: now, failing: len(e.failing), brake: e.brake, limit: e.cfg.Brake,
+		control: c.control, explains: c.explains(), peerPass: c.otherPass(s.Proxy), others: e.others(s.Proxy),
 	}
-	for k, o := range e.subs {
-		if k.Proxy == s.Proxy {
-			continue
-		}
-		sc.others++
-		if o.c.in && o.c.fails == 0 {
-			sc.peers++
-			sc.peerPass = later(sc.peerPass, o.lastPass)
-		}
+}
+
+// others counts the proxies but one.
+func (e *Engine) others(p model.ProxyName) int {
+	n := len(e.proxies)
+	if e.proxies[p] > 0 {
+		n--
 	}
-	return sc
+	return n
 }

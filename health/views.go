@@ -47,18 +47,18 @@ func (e *Engine) Fleet() model.FleetHealth {
 	for i, c := range e.controls {
 		// The best word of any target: one that answers is enough to go on.
 		if i == 0 || better(c.state, f.Control) {
-			f.Control, f.ControlNote = c.state, c.note
+			f.Control, f.ControlNote = c.state, c.why
 		}
-		if c.state == model.WitnessFailing {
+		if c.explains() {
 			failing++
 			since = later(since, c.since) // frozen since the last of them failed
-			why = c.target.URL.Host + " does not answer without a proxy either: " + c.note
+			why = c.target.URL.Host + " does not answer without a proxy either: " + c.why
 		}
 	}
 	switch {
 	case len(e.controls) > 0 && failing == len(e.controls):
 		f.Frozen, f.FrozenSince, f.FrozenWhy = true, since, why
-	case e.stuck != "" && e.brake.IsZero():
+	case e.stuck != "":
 		f.Frozen, f.FrozenSince, f.FrozenWhy = true, e.stuckAt, e.stuck
 	}
 	return f
