@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"fmt"
 	"time"
 
 	"virdeck/logbuf"
@@ -29,6 +30,19 @@ const (
 	BackgroundLight                   // whatever the terminal says
 )
 
+// String returns the word of the configuration.
+func (b Background) String() string {
+	switch b {
+	case BackgroundAuto:
+		return "auto"
+	case BackgroundDark:
+		return "dark"
+	case BackgroundLight:
+		return "light"
+	}
+	return fmt.Sprintf("unknown-background-%d", int(b))
+}
+
 // Options are what a console is made from.
 type Options struct {
 	Engine     Engine           // required
@@ -37,9 +51,9 @@ type Options struct {
 	Demo       bool             // badge DEMO, even if the snapshot does not say so
 	ReadOnly   bool             // badge READ ONLY; keys that change something say why not
 	Now        func() time.Time // clock; nil: time.Now
-	Background Background
-	ASCII      bool // only ASCII signs and lines
-	Mouse      bool // mouse reporting on from the start; `m` toggles it
+	Background Background       // at the start; `B` changes it
+	ASCII      bool             // only ASCII signs and lines
+	Mouse      bool             // mouse reporting on from the start; `m` toggles it
 }
 
 func (o Options) withDefaults() Options {

@@ -12,11 +12,11 @@ import (
 // everything through.
 type filter struct {
 	src   string
-	terms []term
+	terms []filterTerm
 	wrong string // what is wrong with it: a term that there is not; empty if nothing
 }
 
-type term struct {
+type filterTerm struct {
 	not  bool
 	test func(*model.ProxyView) bool
 }
@@ -31,7 +31,7 @@ const filterHelp = "terms: text  !not  state:  host:  pool:  domain:  mark:  in:
 func parseFilter(src string) filter {
 	f := filter{src: strings.TrimSpace(src)}
 	for word := range strings.FieldsSeq(f.src) {
-		t := term{}
+		t := filterTerm{}
 		if strings.HasPrefix(word, "!") {
 			t.not, word = true, word[1:]
 		}

@@ -1,24 +1,28 @@
 package ui
 
 import (
+	"slices"
 	"strings"
-
-	"virdeck/model"
 )
 
+// section is a part of the help.
+type section struct {
+	title string
+	terms []term
+}
+
 // helpPage lists the keys, generated from the actions that Update matches, and
-// the signs.
-func (m *Model) helpPage(w int) []line {
-	sections := [][]line{m.helpGroup("ACT", groupAct), m.helpGroup("LOOK", groupLook), m.helpGroup("MOVE", groupMove), m.helpGroup("LOG", groupLog), m.helpSigns()}
-	wide := 0
-	for _, s := range sections {
-		for _, l := range s {
-			wide = max(wide, l.width())
-		}
-	}
-	n := max(1, min(3, (w-1)/(wide+2)))
+// explains what is on the screen: those lines that have all words of the filter.
+func (m *Model) helpPage(w int, filter string) []line {
+	sections := []section{m.helpGroup("ACT", groupAct), m.helpGroup("LOOK", groupLook), m.helpGroup("MOVE", groupMove), m.helpGroup("LOG", groupLog)}
+	sections = append(sections, m.legend()...)
+	n := max(1, min(3, w/72))
+	width := w/n - 1
 	columns := make([][]line, n)
 	for _, s := range sections {
+		if s = s.matching(filter); len(s.terms) == 0 {
+			continue
+		}
 		// Into the shortest column so far.
 		at := 0
 		for i := range columns {
@@ -26,7 +30,10 @@ func (m *Model) helpPage(w int) []line {
 				at = i
 			}
 		}
-		columns[at] = append(append(columns[at], s...), nil)
+		columns[at] = append(append(columns[at], m.drawSection(s, width)...), nil)
+	}
+	if len(columns[0]) == 0 {
+		return []line{text("   nothing in the help has these words; esc clears them", stDim)}
 	}
 	var out []line
 	for y := 0; ; y++ {
@@ -40,7 +47,7 @@ func (m *Model) helpPage(w int) []line {
 			if n == 1 {
 				l = append(l, cell...)
 			} else {
-				l = append(l, m.th.fit(cell, wide+2)...)
+				l = append(l, m.th.fit(cell, width+1)...)
 			}
 		}
 		if !more {
@@ -50,8 +57,47 @@ func (m *Model) helpPage(w int) []line {
 	}
 }
 
-func (m *Model) helpGroup(title, group string) []line {
-	out := []line{{{" " + title, stTitle}}}
+// matching returns the section with those terms that have every word; all of them
+// when its title has.
+func (s section) matching(filter string) section {
+	words := strings.Fields(strings.ToLower(filter))
+	has := func(in string) bool {
+		in = strings.ToLower(in)
+		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(in, w) })
+	}
+	if has(s.title) {
+		return s
+	}
+	var terms []term
+	for _, t := range s.terms {
+		if has(t.show.plain() + " " + t.is + " " + t.more + " " + s.title) {
+			terms = append(terms, t)
+		}
+	}
+	return section{s.title, terms}
+}
+
+func (m *Model) drawSection(s section, w int) []line {
+	b := &pageBuf{m: m, w: w}
+	b.head(s.title)
+	col := 8
+	for _, t := range s.terms {
+		col = max(col, t.show.width()+1)
+	}
+	for _, t := range s.terms {
+		head := append(line{{"   ", stText}}, m.th.fit(t.show, col)...)
+		l := text(t.is, stText)
+		if t.more != "" {
+			l = append(l, seg{"  " + t.more, stDim})
+		}
+		b.wrapped(head, l)
+	}
+	return b.out
+}
+
+// helpGroup lists the keys of a group.
+func (m *Model) helpGroup(title, group string) section {
+	s := section{title: title}
 	for _, a := range m.actions {
 		if a.group != group {
 			continue
@@ -62,16 +108,13 @@ func (m *Model) helpGroup(title, group string) []line {
 			k = asciiKey(k)
 		}
 		where := ""
-		if a.in == inLog {
-			where = " (full log)"
+		if a.in == anyLog {
+			where = " (in the log)"
 		}
 		what, more, _ := strings.Cut(h.Desc, ": ")
-		if more != "" {
-			more = "  " + more
-		}
-		out = append(out, line{{"   " + pad(k, 8), stKey}, {what, stText}, {more + where, stDim}})
+		s.terms = append(s.terms, term{text(k, stKey), what, strings.TrimSpace(more + where)})
 	}
-	return out
+	return s
 }
 
 func asciiKey(k string) string {
@@ -82,15 +125,4 @@ func asciiKey(k string) string {
 		return "down j"
 	}
 	return k
-}
-
-func (m *Model) helpSigns() []line {
-	out := []line{{{" SIGNS", stTitle}}}
-	for _, s := range model.States() {
-		out = append(out, line{{"   " + m.th.g.sign(s) + " ", stateStyle(s)}, {pad(s.String(), 14), stateStyle(s)}})
-	}
-	for _, mk := range []model.Mark{model.MarkStale, model.MarkHeld, model.MarkUnverified, model.MarkWriteFailed, model.MarkConflict} {
-		out = append(out, line{{"   " + string(rune(mk)) + " ", stWarn}, {"mark: " + mk.Word(), stText}})
-	}
-	return out
 }

@@ -99,6 +99,7 @@ func newActions() []action {
 		{bind(k("p"), "p", "pause the view"), groupLook, everywhere, 0, quiet((*Model).togglePause)},
 		{bind(k("y"), "y", "copy: address, or what the page says"), groupLook, everywhere, inText, func(m *Model, _ tea.KeyPressMsg) tea.Cmd { return m.copy() }},
 		{bind(k("m"), "m", "mouse on or off"), groupLook, everywhere, 0, quiet((*Model).toggleMouse)},
+		{bind(k("B"), "B", "background: auto, dark or light"), groupLook, everywhere, 0, quiet((*Model).cycleGround)},
 
 		{bind(k("v"), "v", "level: the least shown"), groupLog, inMain | inLog, anyLog, quiet((*Model).cycleLevel)},
 		{bind(k("w"), "w", "wrap: long lines"), groupLog, anyLog, anyLog, quiet((*Model).toggleWrap)},

@@ -33,7 +33,8 @@ type Model struct {
 	opts    Options
 	actions []action
 	th      theme
-	dark    bool
+	bg      Background // what the operator says of the terminal's
+	light   bool       // the terminal has said that its background is
 	profile colorprofile.Profile
 	w, h    int
 
@@ -93,11 +94,11 @@ var _ tea.Model = (*Model)(nil)
 // New returns a console. It reads one snapshot and does nothing else.
 func New(opts Options) *Model {
 	m := &Model{
-		opts: opts.withDefaults(), actions: newActions(), dark: opts.Background != BackgroundLight,
+		opts: opts.withDefaults(), actions: newActions(), bg: opts.Background,
 		profile: colorprofile.TrueColor, focus: paneProxies, mouse: opts.Mouse, dirty: true,
 		lastSel: map[model.HostName]string{}, marks: map[model.ProxyName]struct{}{},
 	}
-	m.th = newTheme(m.dark, m.profile, opts.ASCII)
+	m.paint()
 	m.log = newLogPane(m.opts.Ring)
 	m.input = textinput.New()
 	m.input.CharLimit = 200
@@ -132,13 +133,11 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.w, m.h = msg.Width, msg.Height
 	case tea.BackgroundColorMsg:
-		if m.opts.Background == BackgroundAuto {
-			m.dark = msg.IsDark()
-			m.th = newTheme(m.dark, m.profile, m.opts.ASCII)
-		}
+		m.light = !msg.IsDark()
+		m.paint()
 	case tea.ColorProfileMsg:
 		m.profile = msg.Profile
-		m.th = newTheme(m.dark, m.profile, m.opts.ASCII)
+		m.paint()
 	case tea.PasteMsg:
 		return m, m.paste(msg.Content)
 	case tea.KeyPressMsg:
@@ -149,6 +148,27 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.wheel(msg.Mouse())
 	}
 	return m, nil
+}
+
+// paint makes the theme anew.
+func (m *Model) paint() {
+	light := m.bg == BackgroundLight || m.bg == BackgroundAuto && m.light
+	m.th = newTheme(!light, m.profile, m.opts.ASCII)
+}
+
+// cycleGround is for a terminal that does not say what its background is, or says
+// it wrong.
+func (m *Model) cycleGround() {
+	switch m.bg {
+	case BackgroundAuto:
+		m.bg = BackgroundDark
+	case BackgroundDark:
+		m.bg = BackgroundLight
+	case BackgroundLight:
+		m.bg = BackgroundAuto
+	}
+	m.paint()
+	m.hint("colours for a background: " + m.bg.String())
 }
 
 // poll takes over what has changed since the last look. Without a change nothing

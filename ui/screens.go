@@ -206,7 +206,11 @@ func (m *Model) page(s *screen, w int) (line, []line) {
 	case scrOps:
 		return text("operations and notices", stTitle), m.opsPage(w)
 	case scrHelp:
-		return text("keys", stTitle), m.helpPage(w)
+		title := text("keys and signs", stTitle)
+		if s.filter != "" {
+			title = append(title, seg{"  filter: ", stDim}, seg{clean(s.filter), stWarn})
+		}
+		return title, m.helpPage(w, s.filter)
 	case scrLog:
 	}
 	return nil, nil

@@ -131,7 +131,7 @@ func stateStyle(s model.State) styleID {
 // of the common colour blindnesses: bluish green, orange, blue, vermilion and
 // reddish purple, at different lightness.
 type palette struct {
-	dim, rule, title, key, ready, busy, unproven, warn, demoted, bad, alertFg, alertBg, badgeFg, badgeBg, sel color.Color
+	dim, rule, title, key, ready, busy, unproven, warn, demoted, bad, alertFg, alertBg, badgeFg, badgeBg, sel, selFg, selDim color.Color
 }
 
 func rgb(dark bool) palette {
@@ -140,12 +140,12 @@ func rgb(dark bool) palette {
 		return palette{dim: c("#8b95a5"), rule: c("#4c5667"), title: c("#7cc7ff"), key: c("#c9d4e3"),
 			ready: c("#35cfa0"), busy: c("#7aa7ff"), unproven: c("#5fd7e6"), warn: c("#ffb454"),
 			demoted: c("#e88bd5"), bad: c("#ff7452"), alertFg: c("#1a1206"), alertBg: c("#ffb454"),
-			badgeFg: c("#10131a"), badgeBg: c("#7cc7ff"), sel: c("#25374f")}
+			badgeFg: c("#10131a"), badgeBg: c("#7cc7ff"), sel: c("#25374f"), selFg: c("#e8edf4"), selDim: c("#b4bfce")}
 	}
 	return palette{dim: c("#5a6472"), rule: c("#b3bcc8"), title: c("#0a58a8"), key: c("#2a3442"),
 		ready: c("#007050"), busy: c("#1650c4"), unproven: c("#006c7d"), warn: c("#945500"),
 		demoted: c("#97288a"), bad: c("#bd2808"), alertFg: c("#ffffff"), alertBg: c("#945500"),
-		badgeFg: c("#ffffff"), badgeBg: c("#0a58a8"), sel: c("#d3e4fa")}
+		badgeFg: c("#ffffff"), badgeBg: c("#0a58a8"), sel: c("#d3e4fa"), selFg: c("#1c222c"), selDim: c("#48525f")}
 }
 
 // indexed picks from the 256 fixed colours by hand: rounding would turn the grey
@@ -155,11 +155,11 @@ func indexed(dark bool) palette {
 	if dark {
 		return palette{dim: c("246"), rule: c("240"), title: c("117"), key: c("254"), ready: c("79"), busy: c("111"),
 			unproven: c("80"), warn: c("215"), demoted: c("176"), bad: c("209"),
-			alertFg: c("16"), alertBg: c("215"), badgeFg: c("16"), badgeBg: c("117"), sel: c("237")}
+			alertFg: c("16"), alertBg: c("215"), badgeFg: c("16"), badgeBg: c("117"), sel: c("237"), selFg: c("255"), selDim: c("250")}
 	}
 	return palette{dim: c("241"), rule: c("250"), title: c("25"), key: c("235"), ready: c("29"), busy: c("26"),
 		unproven: c("24"), warn: c("94"), demoted: c("90"), bad: c("124"),
-		alertFg: c("231"), alertBg: c("94"), badgeFg: c("231"), badgeBg: c("25"), sel: c("189")}
+		alertFg: c("231"), alertBg: c("94"), badgeFg: c("231"), badgeBg: c("25"), sel: c("189"), selFg: c("234"), selDim: c("238")}
 }
 
 // sixteen keeps to the colours that every terminal has. There is no blue on dark:
@@ -222,6 +222,14 @@ func newTheme(dark bool, profile colorprofile.Profile, ascii bool) theme {
 		case mono || few:
 			t.styles[selected][id] = sequences(base.Reverse(true).Bold(s.GetBold()).Strikethrough(s.GetStrikethrough()))
 		default:
+			// Both colours are given: which one the terminal's own text would have on
+			// this ground nobody knows where it does not tell its background.
+			switch _, none := s.GetForeground().(lipgloss.NoColor); {
+			case none:
+				s = s.Foreground(p.selFg)
+			case id == int(stDim) || id == int(stGone) || id == int(stRule):
+				s = s.Foreground(p.selDim)
+			}
 			t.styles[selected][id] = sequences(s.Background(p.sel))
 		}
 	}

@@ -182,7 +182,7 @@ func TestUX11_worksWithNothing(t *testing.T) {
 // The help is made from what Update matches: every key in it does something, on
 // at least one page, and every page has a way to it.
 func TestUX12_helpListsEveryKey(t *testing.T) {
-	c := newConsole(t, fleet(), 160, 50)
+	c := newConsole(t, fleet(), 160, 150)
 	c.press("?")
 	s := c.screen(t)
 	seen := map[string]place{}
@@ -416,5 +416,47 @@ func TestUX10_leaseOfAStoppedVM(t *testing.T) {
 		if got := c.sourceCell(row{p: p, h: c.snap.Hosts[2]}, model.SourceLease, w).plain(); got != want {
 			t.Errorf("in %d cells: %q, want %q", w, got, want)
 		}
+	}
+}
+
+// What the screen shows is explained: every state, mark, and the words of the
+// columns; / finds one.
+func TestUX12_helpExplainsWhatIsOnTheScreen(t *testing.T) {
+	c := newConsole(t, fleet(), 80, 150)
+	c.press("?")
+	s := c.screen(t)
+	for _, st := range model.States() {
+		if lineOf(s, st.Sign()+" "+st.String(), strings.Fields(stateMeaning(st))[0]) < 0 {
+			t.Errorf("no %s in\n%s", st, s)
+		}
+	}
+	for _, mk := range []model.Mark{model.MarkStale, model.MarkHeld, model.MarkUnverified, model.MarkWriteFailed, model.MarkConflict} {
+		if lineOf(s, string(rune(mk))+" "+mk.Word()) < 0 {
+			t.Errorf("no %s in\n%s", mk.Word(), s)
+		}
+	}
+	for _, w := range []string{".21", "empty", "86 not up", "n/a", "not asked", "kept", "passes 1/2", "held 0/3", "waits", "CALLS", "CLOCK", "4/5 ok", "gen 3", "retry 3s", "▁▂▃▄", "a warning", "marked:", "»"} {
+		if lineOf(s, w) < 0 {
+			t.Errorf("no %q in\n%s", w, s)
+		}
+	}
+	c.press("/")
+	c.typed("held")
+	s = c.screen(t)
+	if lineOf(s, "held 0/3") < 0 || lineOf(s, "h held") < 0 || lineOf(s, "reconcile ") >= 0 || lineOf(s, "is out on evidence") >= 0 {
+		t.Errorf("/ does not filter:\n%s", s)
+	}
+	c.press("enter")
+	if s := c.screen(t); lineOf(s, "keys and signs", "filter: held") < 0 || lineOf(s, "esc back") < 0 {
+		t.Errorf("the filter is not shown:\n%s", s)
+	}
+	c.press("esc")
+	if s := c.screen(t); lineOf(s, "reconcile") < 0 || len(c.stack) != 1 {
+		t.Errorf("esc does not clear the filter first:\n%s", s)
+	}
+	c.press("/")
+	c.typed("nosuchword")
+	if s := c.screen(t); lineOf(s, "nothing in the help has these words") < 0 {
+		t.Errorf("\n%s", s)
 	}
 }
