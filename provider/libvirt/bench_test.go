@@ -26,10 +26,12 @@ import (
 // five ratios. One iteration is such a run; b.N is of no use to them, and ns/op
 // is left out.
 
-// rounds and turn are how often each takes its turn, and for how long.
+// In each of the rounds both take so many turns, of so long, one after the
+// other: short ones, so that what else the machine does falls on both.
 const (
 	rounds = 5
-	turn   = 200 * time.Millisecond
+	turns  = 12
+	turn   = 20 * time.Millisecond
 )
 
 // onSocket is a simulated host on a unix socket with a provider on it and, beside
@@ -93,14 +95,20 @@ func natHost(n int) *simhost.Host {
 	return h
 }
 
-// sample is what a turn was like.
+// sample is what a round was like.
 type sample struct {
 	perSecond float64
 	p50, p99  time.Duration
 }
 
+// tally is what was done in the turns of a round.
+type tally struct {
+	took    []time.Duration
+	elapsed time.Duration
+}
+
 // take lets callers do f for a turn. f gets the caller's number.
-func take(b *testing.B, callers int, f func(caller int) error) sample {
+func (y *tally) take(b *testing.B, callers int, f func(caller int) error) {
 	b.Helper()
 	var wg sync.WaitGroup
 	took := make([][]time.Duration, callers)
@@ -118,21 +126,29 @@ func take(b *testing.B, callers int, f func(caller int) error) sample {
 		})
 	}
 	wg.Wait()
-	elapsed := time.Since(start)
-	all := slices.Concat(took...)
-	slices.Sort(all)
+	y.elapsed += time.Since(start)
+	y.took = append(y.took, slices.Concat(took...)...)
+}
+
+func (y *tally) sample(b *testing.B) sample {
+	b.Helper()
+	all := slices.Sorted(slices.Values(y.took))
 	if len(all) == 0 {
 		b.Fatal("nothing was done")
 	}
-	return sample{float64(len(all)) / elapsed.Seconds(), all[len(all)/2], all[len(all)*99/100]}
+	return sample{float64(len(all)) / y.elapsed.Seconds(), all[len(all)/2], all[len(all)*99/100]}
 }
 
 // versus lets two ways take turns and returns the samples of each.
 func versus(b *testing.B, callers int, one, other func(int) error) (ones, others []sample) {
 	b.Helper()
 	for range rounds {
-		ones = append(ones, take(b, callers, one))
-		others = append(others, take(b, callers, other))
+		var a, z tally
+		for range turns {
+			a.take(b, callers, one)
+			z.take(b, callers, other)
+		}
+		ones, others = append(ones, a.sample(b)), append(others, z.sample(b))
 	}
 	return ones, others
 }
@@ -197,8 +213,9 @@ func BenchmarkGet(b *testing.B) {
 // returns the ratio of their calls a second.
 func (o *onSocket) duel(b *testing.B, callers int, ours, bare func(int) error) (ratio float64) {
 	b.Helper()
-	take(b, callers, ours) // the first ones cost more
-	take(b, callers, bare)
+	var first tally // the first ones cost more
+	first.take(b, callers, ours)
+	first.take(b, callers, bare)
 	for b.Loop() {
 		us, them := versus(b, callers, ours, bare)
 		ratio = median(us, them, func(u, t sample) float64 { return u.perSecond / t.perSecond })
@@ -290,14 +307,19 @@ func BenchmarkNeighbours(b *testing.B) {
 		_, err := o.prov.Get(context.Background(), provider.GetRequest{Domain: guestName(10 + c), Sources: []model.Source{model.SourceARP}})
 		return err
 	}
-	take(b, 1, read)
 	for b.Loop() {
 		var quiet, hung []sample
 		for range rounds {
-			quiet = append(quiet, take(b, 1, read))
+			var q, h tally
+			for range turns {
+				q.take(b, 1, read)
+			}
 			let := o.hang(b)
-			hung = append(hung, take(b, 1, read))
+			for range turns {
+				h.take(b, 1, read)
+			}
 			let()
+			quiet, hung = append(quiet, q.sample(b)), append(hung, h.sample(b))
 		}
 		b.ReportMetric(median(hung, quiet, func(h, q sample) float64 { return float64(h.p99) / float64(q.p99) }), "hung/quiet-p99")
 		b.ReportMetric(median(hung, quiet, func(h, _ sample) float64 { return micros(h.p99) }), "hung-p99-us")
