@@ -19,14 +19,17 @@ type claims struct {
 	mu   sync.Mutex
 	by   map[claim]model.ProxyName
 	have map[model.ProxyName]claim
+	// released gets a value when an address has become free; capacity 1.
+	released chan struct{}
 }
 
 func newClaims() claims {
-	return claims{by: map[claim]model.ProxyName{}, have: map[model.ProxyName]claim{}}
+	return claims{by: map[claim]model.ProxyName{}, have: map[model.ProxyName]claim{}, released: make(chan struct{}, 1)}
 }
 
 // take makes addr the one address that p claims; an invalid one releases what it
-// had. It returns the incumbent, if another proxy has the address.
+// had. It returns the incumbent, if another proxy has the address; p then keeps
+// nothing.
 func (c *claims) take(p model.ProxyName, addr netip.Addr, port uint16) (rival model.ProxyName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,6 +40,10 @@ func (c *claims) take(p model.ProxyName, addr netip.Addr, port uint16) (rival mo
 		}
 		delete(c.by, old)
 		delete(c.have, p)
+		select {
+		case c.released <- struct{}{}:
+		default:
+		}
 	}
 	if !addr.IsValid() {
 		return ""
@@ -45,5 +52,15 @@ func (c *claims) take(p model.ProxyName, addr netip.Addr, port uint16) (rival mo
 		return by
 	}
 	c.by[k], c.have[p] = p, k
+	return ""
+}
+
+// holder returns who has an address, unless it is p or nobody.
+func (c *claims) holder(p model.ProxyName, addr netip.Addr, port uint16) model.ProxyName {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if by := c.by[claim{addr, port}]; by != p {
+		return by
+	}
 	return ""
 }

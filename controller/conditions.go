@@ -56,6 +56,8 @@ func conditions(p *proxy, hl model.Health, readErr string, now time.Time) []mode
 	}
 	if p.rival != "" {
 		set(model.CondAddressConflict, model.CondTrue, "AddressClaimedTwice", "held by "+string(p.rival))
+	} else if p.claimed != "" {
+		set(model.CondAddressConflict, model.CondTrue, "NamesAnothersAddress", "its sources name the address of "+string(p.claimed))
 	} else {
 		set(model.CondAddressConflict, model.CondFalse, "None", "")
 	}

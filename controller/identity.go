@@ -51,6 +51,13 @@ func (h *host) trusted(p *proxy, r read) read {
 		return r
 	}
 	same := r.inst.UUID == p.st.uuid && r.inst.Incarnation == p.st.incarnation
+	switch r.inst.State {
+	case model.InstanceRunning:
+		same = same && r.inst.Address == p.st.ip
+	case model.InstanceProvisioning, model.InstanceStopped:
+		same = false
+	case model.InstancePaused, model.InstanceUnknown:
+	}
 	if !same && (r.err == nil || errors.Is(r.err, provider.ErrNotFound)) {
 		return read{err: errUnidentified, bulk: r.bulk, now: r.now, health: r.health, hold: r.hold}
 	}

@@ -21,6 +21,8 @@ type proxy struct {
 	drained bool
 	tracked map[netip.Addr]model.Incarnation // what health was told to probe
 	rival   model.ProxyName                  // who holds the address that this one claims
+	claimed model.ProxyName                  // who holds the address that its sources name beside its own
+	told    netip.Addr                       // the last such address that was told of
 	next    time.Time                        // next scheduled address poll
 	due     bool                             // the queued read is a scheduled one
 	fresh   bool                             // the queued read must not use a recent listing
@@ -125,7 +127,7 @@ func (h *host) refresh(p *proxy, now time.Time) {
 		Drained: p.drained, HasAddress: p.effective().IsValid() && p.rival == "",
 		Serving: hl.Last.Passed, Demoted: hl.Demoted || p.st.out != "", InRotation: inRot, Proven: hl.Proven || hl.Unverified,
 		ReadFailed: failed, NotAskedOnly: p.st.notAsked, Provisioning: p.st.provisioning,
-		Held: p.st.hold.Active, Unverified: hl.Unverified, Conflict: p.rival != "",
+		Held: p.st.hold.Active, Unverified: hl.Unverified, Conflict: p.rival != "" || p.claimed != "",
 	}
 	state, marks := model.Derive(facts)
 	reason := h.reason(p, state, hl, readErr)
@@ -229,6 +231,14 @@ func (h *host) reason(p *proxy, s model.State, hl model.Health, readErr string) 
 		}
 		if p.st.missing.n >= 2 {
 			return "domain not listed on this host; its address still passes probes"
+		}
+		switch {
+		case hl.Waiting != "":
+			return "probes fail, kept: " + hl.Waiting
+		case !hl.Last.Passed && !hl.Last.Started.IsZero() && !hl.Last.Culprit.ProxysFault():
+			return fmt.Sprintf("kept: the last probe says nothing of it (%s: %s)", hl.Last.Culprit, hl.Last.Reason)
+		case hl.Fails > 0:
+			return fmt.Sprintf("failed %d of %d probes that would demote it: %s", hl.Fails, hl.Fall, hl.Last.Reason)
 		}
 		return "probes pass"
 	case model.StateDeleting, model.StateFailed:

@@ -149,6 +149,7 @@ func (c *Controller) Run(ctx context.Context) {
 	for _, h := range c.hosts {
 		wg.Go(func() { h.run(ctx) })
 	}
+	wg.Go(func() { c.retryClaims(ctx) })
 	c.publishLoop(ctx)
 	c.stop()
 	wg.Wait()

@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -101,12 +103,50 @@ func (h *host) take(p *proxy, r read) {
 	for _, n := range notes {
 		h.tellSame(p, n, r.now)
 	}
+	h.refuseClaimed(p, r.now)
 	if p.st.hold.Active && !wasHeld {
 		h.c.health.ProbeNow(health.Key{Proxy: p.spec.Name, Address: p.st.ip})
 	}
 	h.settle(p, r.now)
 	if r.bulk {
 		h.sooner(p, r.now)
+	}
+}
+
+// refuseClaimed drops a candidate that is another proxy's address: probes
+// through it would prove the other one. The present address stays.
+func (h *host) refuseClaimed(p *proxy, now time.Time) {
+	p.claimed = ""
+	if !p.st.candidate.IsValid() {
+		return
+	}
+	if by := h.c.claims.holder(p.spec.Name, p.st.candidate, p.spec.Port); by != "" {
+		if p.told != p.st.candidate { // once, however often the source repeats it
+			p.told = p.st.candidate
+			h.tellSame(p, note{what: fmt.Sprintf("its sources name %s, which %s has: not taken", p.st.candidate, by)}, now)
+		}
+		p.claimed, p.st.candidate = by, netip.Addr{}
+	}
+}
+
+// retryClaims reads those again that wait for an address, whenever one has
+// become free.
+func (c *Controller) retryClaims(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.claims.released:
+		}
+		for _, h := range c.hosts {
+			h.mu.Lock()
+			for _, p := range h.proxies {
+				if (p.rival != "" || p.claimed != "") && h.prov != nil {
+					h.queue.Add(p.spec.Name)
+				}
+			}
+			h.mu.Unlock()
+		}
 	}
 }
 

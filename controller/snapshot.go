@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"virdeck/model"
@@ -108,6 +109,10 @@ func notices(s *model.Snapshot) []model.Notice {
 		out = append(out, model.Notice{Level: model.NoticeWarn, Since: f.BrakeSince,
 			Text: "demotions wait for a witness: " + f.BrakeNote})
 	}
+	if n, why := ourFault(s); n > 0 {
+		out = append(out, model.Notice{Level: model.NoticeAlert,
+			Text: fmt.Sprintf("%d probes cannot be made from here: %s. Nothing is concluded from them", n, why)})
+	}
 	if f.Control == model.WitnessNone && !anyIn(s) {
 		out = append(out, model.Notice{Level: model.NoticeWarn,
 			Text: "the targets do not answer from here, with or without a proxy: " + f.ControlNote})
@@ -118,6 +123,19 @@ func notices(s *model.Snapshot) []model.Notice {
 		}
 	}
 	return out
+}
+
+// ourFault counts the proxies whose last probe failed by a fault of this
+// machine, with one of the reasons.
+func ourFault(s *model.Snapshot) (n int, why string) {
+	for _, h := range s.Hosts {
+		for _, p := range h.Proxies {
+			if p.Health.Last.Culprit == model.CulpritUs {
+				n, why = n+1, p.Health.Last.Reason
+			}
+		}
+	}
+	return n, why
 }
 
 // anyIn reports whether any proxy is in rotation.

@@ -29,6 +29,7 @@ func (h *Host) onUp(l *Link, s *session) {
 			if !ok {
 				return "", ""
 			}
+			h.agentNews(formatUUID(m.Dom.UUID), m.State == agentConnected)
 			if m.State == agentConnected {
 				return m.Dom.Name, "agent connected"
 			}

@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -27,9 +28,9 @@ const (
 // frameConn stands between go-libvirt and the socket. It knows where a frame
 // begins and ends, and so can do what go-libvirt does not:
 //
-//   - refuse a frame whose length no libvirt would send, before anything is
-//     allocated for it (go-libvirt panics below 28 bytes and allocates up to
-//     4 GiB above);
+//   - refuse a frame whose length no libvirt would send, or whose content
+//     announces more than it holds, before anything is allocated for it
+//     (go-libvirt panics below 28 bytes, and allocates whatever is announced);
 //   - answer the daemon's keepalive and send its own between two outgoing
 //     frames;
 //   - tell when bytes last came in;
@@ -44,8 +45,9 @@ type frameConn struct {
 	onDead func(error) // called once, at the first failure; must not block
 
 	dead      sync.Once
-	lastIn    atomic.Int64 // unix nanoseconds of the last byte received
-	pingSent  atomic.Int64
+	epoch     time.Time     // instants below are counted from it, so that no clock's jump touches them
+	lastIn    atomic.Int64  // nanoseconds, of the last byte received
+	pingSent  atomic.Int64  // nanoseconds
 	roundTrip atomic.Int64  // nanoseconds, of the last PONG
 	in        chan struct{} // capacity 1: bytes have come in
 
@@ -54,24 +56,25 @@ type frameConn struct {
 	whdr uint32 // the length word so far
 	wrem int    // bytes of the frame still to come
 
-	rhdr []byte // header still to be handed on
-	rrem int    // payload bytes of the present frame still to be handed on
+	rbuf []byte // of a whole frame, still to be handed on
 }
 
 func newFrameConn(c net.Conn, onDead func(error)) *frameConn {
-	f := &frameConn{Conn: c, onDead: onDead, in: make(chan struct{}, 1)}
+	f := &frameConn{Conn: c, onDead: onDead, epoch: time.Now(), in: make(chan struct{}, 1)}
 	f.arrived()
 	return f
 }
 
 // arrived notes that bytes have come in.
 func (f *frameConn) arrived() {
-	f.lastIn.Store(time.Now().UnixNano())
+	f.lastIn.Store(f.since(time.Now()))
 	select {
 	case f.in <- struct{}{}:
 	default:
 	}
 }
+
+func (f *frameConn) since(t time.Time) int64 { return int64(t.Sub(f.epoch)) }
 
 // heard yields a value after bytes have come in; for one listener.
 func (f *frameConn) heard() <-chan struct{} { return f.in }
@@ -131,7 +134,7 @@ func (f *frameConn) track(p []byte) {
 // ping sends a keepalive. It gives up without harm when a writer is active or a
 // frame is half out: that writer's progress, or the lack of it, shows the same.
 func (f *frameConn) ping() {
-	f.pingSent.Store(time.Now().UnixNano())
+	f.pingSent.Store(f.since(time.Now()))
 	f.keepalive(keepalivePing)
 }
 
@@ -153,29 +156,29 @@ func (f *frameConn) keepalive(proc uint32) {
 }
 
 // silentSince reports whether nothing has come in since t.
-func (f *frameConn) silentSince(t time.Time) bool { return f.lastIn.Load() < t.UnixNano() }
+func (f *frameConn) silentSince(t time.Time) bool { return f.lastIn.Load() < f.since(t) }
 
 // Read hands on whole frames in pieces, keepalive taken out.
 func (f *frameConn) Read(p []byte) (int, error) {
-	for len(f.rhdr) == 0 && f.rrem == 0 {
+	for len(f.rbuf) == 0 {
 		if err := f.nextFrame(); err != nil {
 			return 0, f.fail(err)
 		}
 	}
-	if len(f.rhdr) > 0 {
-		n := copy(p, f.rhdr)
-		f.rhdr = f.rhdr[n:]
-		return n, nil
-	}
-	n, err := f.Conn.Read(p[:min(len(p), f.rrem)])
-	f.rrem -= n
-	if n > 0 {
-		f.arrived()
-	}
-	if err != nil {
-		return n, f.fail(err)
-	}
+	n := copy(p, f.rbuf)
+	f.rbuf = f.rbuf[n:]
 	return n, nil
+}
+
+// arriving reads and notes that bytes come in, however slowly a frame does.
+type arriving struct{ f *frameConn }
+
+func (a arriving) Read(p []byte) (int, error) {
+	n, err := a.f.Conn.Read(p)
+	if n > 0 {
+		a.f.arrived()
+	}
+	return n, err
 }
 
 // badLength tells another protocol on the port, which greets in plain text, from
@@ -204,8 +207,7 @@ func (f *frameConn) nextFrame() error {
 		return err
 	}
 	if binary.BigEndian.Uint32(h[4:]) != keepaliveProgram {
-		f.rhdr, f.rrem = h, int(n)-frameHeader
-		return nil
+		return f.body(h, int64(n))
 	}
 	if n != frameHeader {
 		return fmt.Errorf("keepalive frame of %d bytes, allowed is %d", n, frameHeader)
@@ -215,9 +217,21 @@ func (f *frameConn) nextFrame() error {
 		// Not from here: this goroutine must go on reading.
 		go f.keepalive(keepalivePong)
 	case keepalivePong:
-		if s := f.pingSent.Load(); s > 0 {
-			f.roundTrip.Store(time.Now().UnixNano() - s)
-		}
+		f.roundTrip.Store(f.since(time.Now()) - f.pingSent.Load())
 	}
 	return nil
+}
+
+// body reads the rest of a frame of n bytes and lets it through if it is sound.
+// The buffer grows with what comes in, not with what is announced.
+func (f *frameConn) body(h []byte, n int64) error {
+	b := bytes.NewBuffer(h)
+	if _, err := io.CopyN(b, arriving{f}, n-frameHeader); err != nil {
+		return err
+	}
+	pass, err := inspect(b.Bytes())
+	if pass {
+		f.rbuf = b.Bytes()
+	}
+	return err
 }

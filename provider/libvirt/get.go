@@ -85,7 +85,7 @@ func (h *Host) address(ctx context.Context, in model.Instance, dom golibvirt.Dom
 	// The agent last: it is the one that may take long, and what the others
 	// said should not be lost to it.
 	for _, src := range []model.Source{model.SourceLease, model.SourceARP, model.SourceAgent} {
-		a := h.ask(ctx, src, dom, info, req.Sources)
+		a := h.ask(ctx, src, &in, dom, info, req.Sources)
 		answers = append(answers, a)
 		in.Outcomes = inOrder(answers)
 		switch {

@@ -45,6 +45,7 @@ type Host struct {
 	uuidGen   uint64 // the generation that told it
 	arpBroken bool
 	clock     clock
+	hung      map[string]quarantine // by UUID
 }
 
 var _ provider.Host = (*Host)(nil)
@@ -65,7 +66,7 @@ type agentCall = shared[[]golibvirt.DomainInterface]
 type networkCache struct {
 	gen    uint64
 	facts  networkFacts
-	leases shared[[]lease]
+	leases shared[leaseTable]
 
 	// Of the last reading; for readLeases alone, of which one runs at a time.
 	last   []lease
@@ -81,7 +82,7 @@ type networkFacts struct {
 
 // New starts a host: its link dials at once.
 func New(o Options) *Host {
-	h := &Host{opts: o, name: o.Link.Host, infos: map[string]cachedInfo{}, agents: map[string]*agentCall{}, networks: map[string]*networkCache{}}
+	h := &Host{opts: o, name: o.Link.Host, infos: map[string]cachedInfo{}, agents: map[string]*agentCall{}, hung: map[string]quarantine{}, networks: map[string]*networkCache{}}
 	if h.opts.OnEvent == nil {
 		h.opts.OnEvent = func(provider.Event) {}
 	}

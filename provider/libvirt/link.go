@@ -125,6 +125,7 @@ func NewLink(o LinkOptions) *Link {
 
 // Close ends the link, its calls and its goroutine.
 func (l *Link) Close() {
+	l.cancel() // before the look at what there is: see install
 	l.mu.Lock()
 	l.state, l.since = model.LinkDraining, time.Now()
 	all := append([]*session{}, l.draining...)
@@ -133,7 +134,6 @@ func (l *Link) Close() {
 	}
 	l.cur = nil
 	l.mu.Unlock()
-	l.cancel()
 	for _, s := range all {
 		s.kill(errClosed)
 	}
@@ -301,6 +301,9 @@ func (l *Link) install(s *session) {
 	}
 	l.tell(nil)
 	l.mu.Unlock()
+	if l.ctx.Err() != nil { // Close has come between the dial and this
+		s.kill(errClosed)
+	}
 	l.opts.onUp(l, s)
 	l.opts.OnChange(l.Status())
 }

@@ -119,6 +119,7 @@ func (h *Host) forgetGone(lk looked) {
 	for u := range h.agents {
 		if !here[u] {
 			delete(h.agents, u)
+			delete(h.hung, u)
 		}
 	}
 }

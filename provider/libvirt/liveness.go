@@ -62,6 +62,9 @@ func (l *Link) watch(s *session) (*session, error) {
 		select {
 		case <-s.dead():
 			return nil, s.cause
+		case <-l.ctx.Done():
+			s.kill(errClosed)
+			return nil, errClosed
 		case <-t.C:
 		}
 		why := l.symptom(s)
@@ -79,7 +82,7 @@ func (l *Link) watch(s *session) (*session, error) {
 // still answers pings, since the daemon reads one call more than we have slots.
 func (l *Link) symptom(s *session) string {
 	if c := s.cloggedSince(); !c.IsZero() && time.Since(c) >= l.opts.Clogged {
-		return fmt.Sprintf("all %d slots are held by abandoned calls since %s", l.opts.Slots, time.Since(c).Round(time.Second))
+		return fmt.Sprintf("its slots are held by abandoned calls since %s", time.Since(c).Round(time.Second))
 	}
 	sent := time.Now()
 	s.conn.ping()

@@ -31,13 +31,14 @@ type session struct {
 	calls   map[uint64]*callRecord
 	nextID  uint64
 	locks   map[lockKey]string
-	left    int       // calls whose caller has gone
-	clogged time.Time // since when all slots are held by such calls
+	left    [3]int    // calls whose caller has gone, by class
+	clogged time.Time // since when such calls hold every slot, or every one for agents
 }
 
 // callRecord is a call under way.
 type callRecord struct {
 	what      string
+	class     Class
 	started   time.Time
 	abandoned bool
 }
@@ -126,7 +127,7 @@ func (s *session) begin(c call) (uint64, error) {
 		s.locks[k] = c.What
 	}
 	s.nextID++
-	s.calls[s.nextID] = &callRecord{what: c.text(), started: time.Now()}
+	s.calls[s.nextID] = &callRecord{what: c.text(), class: c.Class, started: time.Now()}
 	return s.nextID, nil
 }
 
@@ -135,7 +136,7 @@ func (s *session) end(id uint64, c call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.calls[id]; r != nil && r.abandoned {
-		s.left--
+		s.left[c.Class]--
 		s.clogged = time.Time{}
 	}
 	delete(s.calls, id)
@@ -153,13 +154,16 @@ func (s *session) abandon(id uint64) {
 		return
 	}
 	r.abandoned = true
-	if s.left++; s.left >= cap(s.all) {
+	s.left[r.class]++
+	if s.abandoned() >= cap(s.all) || s.left[ClassAgent] >= cap(s.agent) {
 		s.clogged = time.Now()
 	}
 }
 
-// cloggedSince returns since when abandoned calls hold every slot; zero if they
-// do not.
+func (s *session) abandoned() int { return s.left[ClassRead] + s.left[ClassAgent] + s.left[ClassWrite] }
+
+// cloggedSince returns since when abandoned calls hold every slot, or every slot
+// that agent calls may have; zero if they do not.
 func (s *session) cloggedSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +173,7 @@ func (s *session) cloggedSince() time.Time {
 func (s *session) inFlight() (all, abandoned int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.calls), s.left
+	return len(s.calls), s.abandoned()
 }
 
 // under describes the calls under way.

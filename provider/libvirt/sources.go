@@ -1,7 +1,6 @@
 package libvirt
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +37,7 @@ const (
 
 // ask puts the question to one source and times it. The answer's err is set
 // exactly when the kind is failed or not asked.
-func (h *Host) ask(ctx context.Context, src model.Source, dom golibvirt.Domain, info domainInfo, enabled []model.Source) answer {
+func (h *Host) ask(ctx context.Context, src model.Source, in *model.Instance, dom golibvirt.Domain, info domainInfo, enabled []model.Source) answer {
 	if !slices.Contains(enabled, src) {
 		return answer{Outcome: model.Outcome{Source: src, Kind: model.OutcomeNotApplicable, Message: "turned off in the configuration"}}
 	}
@@ -48,7 +47,7 @@ func (h *Host) ask(ctx context.Context, src model.Source, dom golibvirt.Domain, 
 	case model.SourceLease:
 		return h.askLease(ctx, info, start.Add(-leaseAge))
 	case model.SourceAgent:
-		a = h.askAgent(ctx, dom, info, start.Add(-agentAge))
+		a = h.askAgent(ctx, in, dom, info, start.Add(-agentAge))
 	case model.SourceARP:
 		a = h.askARP(ctx, dom, info)
 	}
@@ -56,7 +55,7 @@ func (h *Host) ask(ctx context.Context, src model.Source, dom golibvirt.Domain, 
 	return a
 }
 
-func (h *Host) askAgent(ctx context.Context, dom golibvirt.Domain, info domainInfo, notBefore time.Time) answer {
+func (h *Host) askAgent(ctx context.Context, in *model.Instance, dom golibvirt.Domain, info domainInfo, notBefore time.Time) answer {
 	if !info.agent {
 		return answer{Outcome: model.Outcome{Kind: model.OutcomeNotApplicable, Message: "the domain has no guest agent channel"}}
 	}
@@ -64,11 +63,15 @@ func (h *Host) askAgent(ctx context.Context, dom golibvirt.Domain, info domainIn
 	if h.opts.AgentTimeout > 0 {
 		patience = h.opts.AgentTimeout + agentSlack
 	}
+	guest := *in // the call may outlive the caller's
+	if err := h.mayAsk(&guest, time.Now()); err != nil {
+		return failed(err)
+	}
 	h.mu.Lock()
-	a := h.agents[info.uuid]
+	a := h.agents[in.UUID]
 	if a == nil {
 		a = &agentCall{}
-		h.agents[info.uuid] = a
+		h.agents[in.UUID] = a
 	}
 	h.mu.Unlock()
 	ifs, err := a.get(ctx, notBefore, func() ([]golibvirt.DomainInterface, error) {
@@ -77,7 +80,10 @@ func (h *Host) askAgent(ctx context.Context, dom golibvirt.Domain, info domainIn
 		ifs, err := h.interfaces(actx, ClassAgent, dom, ifaceAgent)
 		if errors.Is(err, context.DeadlineExceeded) {
 			// Asked, and silent: that is the guest's doing, not ours.
+			h.agentHangs(&guest, time.Now())
 			err = fmt.Errorf("the agent gave no answer within %s; libvirt still waits for it", patience)
+		} else if err == nil {
+			h.agentLives(guest.UUID)
 		}
 		return ifs, err
 	})
@@ -193,6 +199,9 @@ type lease struct {
 	expiry int64 // unix seconds by the host's clock; 0 is infinite
 }
 
+// leaseTable is a network's leases by MAC (the bytes as a string), newest first.
+type leaseTable struct{ by map[string][]lease }
+
 // askLease reads the leases of the domain's networks, one call a network and
 // not one a domain, no older than notBefore.
 func (h *Host) askLease(ctx context.Context, info domainInfo, notBefore time.Time) answer {
@@ -205,16 +214,19 @@ func (h *Host) askLease(ctx context.Context, info domainInfo, notBefore time.Tim
 			continue
 		}
 		applies = true
-		var ls []lease
+		var ls leaseTable
 		if err == nil {
-			ls, err = n.leases.get(ctx, notBefore, func() ([]lease, error) { return h.readLeases(n) })
+			ls, err = n.leases.get(ctx, notBefore, func() (leaseTable, error) { return h.readLeases(n) })
 		}
 		if err != nil {
 			a = failed(fmt.Errorf("network %s: %w", name, err))
 			break
 		}
-		for _, l := range ls {
-			if slices.ContainsFunc(info.nics, func(n nic) bool { return n.network == name && bytes.Equal(n.mac, l.mac) }) {
+		for _, nic := range info.nics {
+			if nic.network != name {
+				continue
+			}
+			for _, l := range ls.by[string(nic.mac)] {
 				a.take(l.addr, true, name)
 			}
 		}
@@ -266,7 +278,7 @@ func (h *Host) network(ctx context.Context, name string) (*networkCache, error) 
 
 // readLeases reads a network's leases, newest first: where one MAC has two, the
 // later one is what the guest was told last.
-func (h *Host) readLeases(n *networkCache) ([]lease, error) {
+func (h *Host) readLeases(n *networkCache) (leaseTable, error) {
 	ctx, cancel := readCtx()
 	defer cancel()
 	start := time.Now()
@@ -276,7 +288,7 @@ func (h *Host) readLeases(n *networkCache) ([]lease, error) {
 			return ls, err
 		})
 	if err != nil {
-		return nil, err
+		return leaseTable{}, err
 	}
 	var out []lease
 	for _, l := range raw {
@@ -301,5 +313,9 @@ func (h *Host) readLeases(n *networkCache) ([]lease, error) {
 	h.clock = h.clock.learn(n.last, out, n.facts.lease, n.lastAt, time.Now())
 	h.mu.Unlock()
 	n.last, n.lastAt = out, start
-	return out, nil
+	t := leaseTable{by: make(map[string][]lease, len(out))}
+	for _, l := range out {
+		t.by[string(l.mac)] = append(t.by[string(l.mac)], l)
+	}
+	return t, nil
 }
