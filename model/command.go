@@ -1,7 +1,6 @@
 package model
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -112,9 +111,3 @@ func (r Refusal) Error() string { return r.Why }
 
 // Refuse returns a Refusal as an error.
 func Refuse(format string, args ...any) error { return Refusal{Why: fmt.Sprintf(format, args...)} }
-
-// IsRefusal reports whether err says that a command was refused.
-func IsRefusal(err error) bool {
-	var r Refusal
-	return errors.As(err, &r)
-}
