@@ -8,8 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"os/signal"
 	"os/user"
 	"sync"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -63,9 +66,20 @@ func serve(ctx context.Context, f flags, stderr io.Writer) error {
 	defer done()
 	return withEngine(ctx, c, f, log, func(ctx context.Context, e *engine) error {
 		log.Info("serving", "fleet", c.Fleet.Name, "state_dir", e.dir, "version", version)
-		<-ctx.Done()
-		log.Info("stopping")
-		return nil
+		// A hangup is the end of somebody's terminal or a wish to reload, never
+		// the end of the fleet.
+		hup := make(chan os.Signal, 1)
+		signal.Notify(hup, syscall.SIGHUP)
+		defer signal.Stop(hup)
+		for {
+			select {
+			case <-hup:
+				log.Warn("hangup: this version does not reload its configuration; restart it for that")
+			case <-ctx.Done():
+				log.Info("stopping")
+				return nil
+			}
+		}
 	})
 }
 
@@ -186,6 +200,9 @@ func check(f flags, w io.Writer) error {
 	return tw.Flush()
 }
 
+// fetchLimit is how long a running virdeck may take to answer.
+const fetchLimit = 3 * time.Second
+
 // lookLimit is how long a status of our own looks at the hosts.
 const lookLimit = 6 * time.Second
 
@@ -196,9 +213,9 @@ func status(ctx context.Context, f flags, asJSON bool, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*lookLimit)
+	fctx, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()
-	st, err := rotation.Fetch(ctx, c.Fleet.StateDir)
+	st, err := rotation.Fetch(fctx, c.Fleet.StateDir)
 	if errors.Is(err, rotation.ErrNotRunning) {
 		st, err = look(ctx, c, f)
 	}
@@ -270,7 +287,7 @@ func printStatus(w io.Writer, st model.Status) error {
 			hosts++
 		}
 	}
-	_, _ = fmt.Fprintf(tw, "fleet %s, %s, %s, at %s\n", st.Fleet, plural(hosts, "host", "hosts"), plural(len(st.Proxies), "proxy", "proxies"), st.At.Local().Format(time.DateTime))
+	_, _ = fmt.Fprintf(tw, "fleet %s, %s, %s, at %s\n", ui.Clean(st.Fleet), plural(hosts, "host", "hosts"), plural(len(st.Proxies), "proxy", "proxies"), st.At.Local().Format(time.DateTime))
 	for _, n := range st.Notices {
 		_, _ = fmt.Fprintln(tw, "!", ui.Clean(n))
 	}
@@ -288,7 +305,7 @@ func printStatus(w io.Writer, st model.Status) error {
 			if p.Rotation.In {
 				in = "in"
 			}
-			_, _ = fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\n", p.Name, p.State, orDash(p.IP), in, ui.Clean(p.Reason))
+			_, _ = fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\n", ui.Clean(p.Name), ui.Clean(p.State), orDash(ui.Clean(p.IP)), in, ui.Clean(p.Reason))
 		}
 	}
 	return tw.Flush()

@@ -39,8 +39,9 @@ func main() {
 
 // run is the program without its process.
 func run(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second one ends the process, whatever it hangs in
 	root := commands(stdout, stderr)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -85,6 +85,9 @@ func Fetch(ctx context.Context, dir string) (model.Status, error) {
 	if errors.As(err, &op) && op.Op == "dial" && !errors.Is(err, os.ErrPermission) {
 		return st, fmt.Errorf("%w: %w", ErrNotRunning, err)
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return st, fmt.Errorf("the virdeck on socket %s (%s) does not answer: %w", path, holder(dir), err)
+	}
 	if err != nil {
 		return st, fmt.Errorf("socket %s: %w", path, err)
 	}

@@ -30,11 +30,10 @@ func Lock(dir string) (unlock func(), err error) {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		who, _ := io.ReadAll(io.LimitReader(f, 200)) // only for the message
 		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("another virdeck (%s) has the state directory %s; look at it with: virdeck status",
-				strings.TrimSpace(string(who)), dir)
+				holder(dir), dir)
 		}
 		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
@@ -46,6 +45,17 @@ func Lock(dir string) (unlock func(), err error) {
 		return nil, fmt.Errorf("lock %s: %w", f.Name(), errors.Join(err, f.Close()))
 	}
 	return func() { _ = f.Close() }, nil
+}
+
+// holder says who has the state directory, for a message.
+func holder(dir string) string {
+	f, err := os.Open(filepath.Join(dir, lockName))
+	if err != nil {
+		return "unknown"
+	}
+	defer func() { _ = f.Close() }()             // it was only read
+	who, _ := io.ReadAll(io.LimitReader(f, 200)) // what there is
+	return strings.TrimSpace(string(who))
 }
 
 // ours refuses a directory in which somebody else could put a socket of theirs
