@@ -175,6 +175,11 @@ func (m *Model) openInput(tea.KeyPressMsg) tea.Cmd {
 
 // inputKey handles a key while the input has them.
 func (m *Model) inputKey(msg tea.KeyPressMsg) tea.Cmd {
+	if m.palette != nil {
+		if cmd, done := m.paletteKey(msg); done {
+			return cmd
+		}
+	}
 	switch msg.String() {
 	case "enter":
 		m.closeInput()
@@ -219,13 +224,17 @@ func (m *Model) searched() *logPane {
 }
 
 func (m *Model) closeInput() {
-	m.asking = false
+	m.asking, m.palette = false, nil
 	m.input.Blur()
 }
 
 // applyInput lets the text take effect while it is typed.
 func (m *Model) applyInput() {
 	v := clean(m.input.Value())
+	if m.palette != nil {
+		m.fillPalette(v)
+		return
+	}
 	switch l, s := m.searched(), m.topScreen(); {
 	case l != nil:
 		l.search(v)
@@ -243,8 +252,10 @@ func (m *Model) setFilter(v string) {
 }
 
 func (m *Model) inputLine(w int) (line, int) {
-	found := ""
+	found, keys, sign := "", "enter keeps  esc clears ", "/"
 	switch l, s := m.searched(), m.topScreen(); {
+	case m.palette != nil:
+		keys, sign = "enter does it  tab completes  esc closes ", ":"
 	case l != nil:
 		found = l.hitWords()
 	case s != nil:
@@ -253,7 +264,7 @@ func (m *Model) inputLine(w int) (line, int) {
 	default:
 		found = count(m.matching, "match", "matches")
 	}
-	right := line{{found + "   ", stWarn}, {"enter keeps  esc clears ", stDim}}
+	right := line{{found + "   ", stWarn}, {keys, stDim}}
 	if right.width() > w*2/3 {
 		right = right[:1]
 	}
@@ -263,6 +274,6 @@ func (m *Model) inputLine(w int) (line, int) {
 	room := max(w-right.width()-4, 10)
 	shownHead := cutLeft(head, room, m.th.g.ell)
 	shown := shownHead + cut(val[min(len(head), len(val)):], max(room-cells(shownHead), 0), "")
-	l := line{{" / ", stKey}, {shown, stStrong}}
+	l := line{{" " + sign + " ", stKey}, {shown, stStrong}}
 	return spread(l, right, w), 3 + cells(shownHead)
 }

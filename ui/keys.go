@@ -91,6 +91,7 @@ func newActions() []action {
 		{bind(k("N"), "N", "previous"), groupMove, everywhere, 0, quiet(func(m *Model) { m.next(-1) })},
 
 		{bind(k("/"), "/", "filter: also of this page; in the log: search"), groupLook, inMain | anyLog | inHelp, inTable | anyLog | inHelp, (*Model).openInput},
+		{bind(k(":"), ":", "palette: an act, a host or a proxy by name"), groupLook, everywhere, 0, (*Model).openPalette},
 		{bind(k("s"), "s", "sort: order of the rows"), groupLook, inLists, inTable, quiet((*Model).openSort)},
 		{bind(k("e"), "e", "explain: why it is in this state"), groupLook, inLists | inText, inLists | inProxy | inHost, quiet((*Model).explain)},
 		{bind(k("l"), "l", "log"), groupLook, inMain | inText, inMain, quiet((*Model).openLog)},
@@ -107,6 +108,7 @@ func newActions() []action {
 		{bind(k("t"), "t", "time of day or age"), groupLog, anyLog, 0, quiet((*Model).toggleTimes)},
 		{bind(k("[", "left"), "[", "scroll left"), groupLog, anyLog, 0, quiet(func(m *Model) { m.scrollSide(-1) })},
 		{bind(k("]", "right"), "]", "scroll right"), groupLog, anyLog, 0, quiet(func(m *Model) { m.scrollSide(1) })},
+		{bind(k("ctrl+s"), "ctrl+s", "save: the lines shown, to a new file"), groupLog, anyLog, 0, func(m *Model, _ tea.KeyPressMsg) tea.Cmd { return m.saveLog() }},
 
 		{bind(k("?"), "?", "all keys: and signs"), groupLook, everywhere, everywhere &^ inHelp, quiet((*Model).openHelp)},
 		{bind(k("q"), "q", "quit: from the first screen"), groupMove, everywhere, inMain, func(m *Model, _ tea.KeyPressMsg) tea.Cmd { return m.quit() }},
@@ -190,15 +192,21 @@ func (m *Model) dispatch(msg tea.KeyPressMsg) tea.Cmd {
 		elsewhere |= a.in
 	}
 	name := clean(msg.String())
-	switch {
-	case elsewhere == 0:
+	if elsewhere == 0 {
 		m.hint(name + " is not a key of the console; ? lists them")
-	case here == inTail && elsewhere&inTable != 0:
-		m.hint("the keys are on the log: tab goes to the proxies")
-	case here&inMain != 0 && elsewhere == anyLog:
-		m.hint(name + " is for the log: tab goes there, l opens it")
-	default:
-		m.hint(name + " does nothing on this page; ? lists the keys")
+	} else {
+		m.hint(m.notHere(name, elsewhere))
 	}
 	return nil
+}
+
+// notHere says why a key or an act that belongs elsewhere does nothing.
+func (m *Model) notHere(name string, elsewhere place) string {
+	switch here := m.place(); {
+	case here == inTail && elsewhere&inTable != 0:
+		return "the keys are on the log: tab goes to the proxies"
+	case here&inMain != 0 && elsewhere == anyLog:
+		return name + " is for the log: tab goes there, l opens it"
+	}
+	return name + " does nothing on this page; ? lists the keys"
 }

@@ -46,13 +46,10 @@ func (l *list) resize(h int) {
 }
 
 // pick puts the cursor on a row, or does nothing when it is not listed.
-func (l *list) pick(key string) bool {
-	at := slices.Index(l.keys, key)
-	if at < 0 {
-		return false
+func (l *list) pick(key string) {
+	if at := slices.Index(l.keys, key); at >= 0 {
+		l.goTo(at)
 	}
-	l.goTo(at)
-	return true
 }
 
 // goTo puts the cursor on the row with an index, or the nearest one.

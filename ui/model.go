@@ -75,8 +75,9 @@ type Model struct {
 
 	stack   []*screen // opened over the main screen, topmost last
 	input   textinput.Model
-	asking  bool   // the input has the keys
-	before  string // its text when it was opened
+	asking  bool    // the input has the keys
+	palette *finder // what the input is for; nil: a filter or a search
+	before  string  // its text when it was opened
 	dialog  *dialog
 	sorting bool // the sort menu has the keys
 	toast   *toast
@@ -138,6 +139,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.ColorProfileMsg:
 		m.profile = msg.Profile
 		m.paint()
+	case savedMsg:
+		m.saved(msg)
 	case tea.PasteMsg:
 		return m, m.paste(msg.Content)
 	case tea.KeyPressMsg:

@@ -39,7 +39,7 @@ func plightOf(p *model.ProxyView, h *model.HostView) plight {
 		return plightNone
 	case p.State == model.StateFailed:
 		return plightWrite
-	case h != nil && !h.External && h.Link.State != model.LinkUp && !(out && probeFault(p)):
+	case h != nil && !h.External && h.Link.State != model.LinkUp && (!out || !probeFault(p)):
 		return plightLink
 	case p.Spec.Backing != model.BackingExternal && p.Domain == model.DomainMissing:
 		return plightMissing

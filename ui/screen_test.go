@@ -101,6 +101,8 @@ func TestGoldenScreens(t *testing.T) {
 		"log":     {"l", "w"},
 		"ops":     {"o"},
 		"dialog":  {"c"},
+		"palette": {":", "r"},
+		"logpane": {"tab"},
 		"filter":  {"/", "!", "r", "e", "a", "d", "y"},
 	}
 	for size, wh := range sizes {

@@ -51,6 +51,9 @@ func (m *Model) draw() tea.View {
 	if m.sorting {
 		c.overlay(m.drawSort())
 	}
+	if m.palette != nil {
+		c.overlay(m.drawPalette())
+	}
 	if m.dialog != nil {
 		c.overlay(m.drawDialog(m.w))
 	}
