@@ -112,6 +112,10 @@ func (m *Model) hints(w int) line {
 			if h.key == "c" && down {
 				h.prio = 75
 			}
+			if h.key == "esc" { // where it always is
+				all = slices.Insert(all, 0, h)
+				continue
+			}
 			all = append(all, h)
 		}
 	}

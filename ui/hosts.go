@@ -88,7 +88,7 @@ func (m *Model) hostLine(i, w int, widths []int, gap int) line {
 			}
 			return text(fmt.Sprintf("%d/%d", h.Link.InFlight, h.Link.Slots), st)
 		case hClock:
-			return clockCell(h)
+			return m.clockCell(h)
 		}
 		return whole(m.linkParts(h), cw)
 	}
@@ -251,13 +251,13 @@ func agentSummary(s summary, w int) line {
 	return text(firstFit(w, "", fmt.Sprintf("%d/%d ok", s.agentOK, s.agents), fmt.Sprintf("%d/%d", s.agentOK, s.agents)), stWarn)
 }
 
-func clockCell(h *model.HostView) line {
+func (m *Model) clockCell(h *model.HostView) line {
 	if !h.Link.ClockKnown {
 		return text("-", stDim)
 	}
 	diff, err := h.Link.ClockDiff, h.Link.ClockError
 	if err > 0 && diff.Abs() <= err {
-		return text(fmt.Sprintf("±%.0fs", err.Seconds()), stDim) // right, as far as can be told
+		return text(fmt.Sprintf("%s%.0fs", m.th.g.about, err.Seconds()), stDim) // right, as far as can be told
 	}
 	st := stDim
 	if diff.Abs()-err >= 2*time.Second {

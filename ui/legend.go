@@ -64,7 +64,7 @@ func (m *Model) legend() []section {
 			t("PROXIES", "how many in which state; kept: in rotation all the same"),
 			t("AGENT", "4/5 ok: so many guest agents answered when last asked"),
 			t("CALLS", "1/4: calls under way, of those allowed at once"),
-			t("CLOCK", "the host's against ours, from the leases; ±: right so far as can be told"),
+			t("CLOCK", "the host's against ours, from the leases; "+g.about+"1s: right, as far as can be told"),
 			t("gen 3", "third connection since the start; 2.1ms: its round trip"),
 			w("retry 3s", "dialled again in; then the last error, verbatim"),
 		}},

@@ -93,10 +93,13 @@ func (m *Model) story(p *model.ProxyView, h *model.HostView) story {
 	host := clean(string(p.Spec.Host))
 	domain := clean(orWord(p.Spec.Domain, string(p.Spec.Name)))
 	hl := p.Health
-	back := fmt.Sprintf("It enters the rotation after %s in a row.", count(hl.Rise, "pass", "passes"))
+	back := "It enters the rotation when its probes pass."
+	if hl.Rise > 0 { // unknown of one that is not probed
+		back = fmt.Sprintf("It enters the rotation after %s in a row.", count(hl.Rise, "pass", "passes"))
+	}
 	if hl.InRotation && hl.Fails > 0 {
 		back = fmt.Sprintf("It is still in the rotation: %d of %s in a row that take it out.", hl.Fails, count(hl.Fall, "failure", "failures"))
-	} else if !hl.InRotation && hl.Passes > 0 {
+	} else if !hl.InRotation && hl.Passes > 0 && hl.Rise > 0 {
 		back = fmt.Sprintf("It enters the rotation after %s in a row, %d so far.", count(hl.Rise, "pass", "passes"), hl.Passes)
 	}
 	left := "It was not let into the rotation; nothing was done to its VM."
@@ -137,7 +140,7 @@ func (m *Model) story(p *model.ProxyView, h *model.HostView) story {
 		return story{
 			is:  "Its VM runs, and no source names an address yet.",
 			did: "All sources are asked again and again. Nothing is done to the VM.",
-			can: "Wait if it boots. Else enter shows what each source said; r asks them now; x restarts the VM, after a question.",
+			can: "Wait if it boots; else enter shows what each source said. r asks them now; x restarts the VM, after a question.",
 		}
 	case plightUnseen:
 		return story{is: "Nothing of it has been seen yet.", did: "It is looked at by itself.", can: "r looks now."}

@@ -101,6 +101,7 @@ func TestGoldenScreens(t *testing.T) {
 		"log":     {"l", "w"},
 		"ops":     {"o"},
 		"dialog":  {"c"},
+		"demoted": {"e"},
 		"palette": {":", "r"},
 		"logpane": {"tab"},
 		"filter":  {"/", "!", "r", "e", "a", "d", "y"},

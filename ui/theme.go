@@ -65,6 +65,7 @@ type glyphs struct {
 	corner [4]string
 	side   string
 	arrow  string
+	about  string // before how far a number may be off
 	focus  string // before the title of the pane that has the keys
 }
 
@@ -72,11 +73,11 @@ func newGlyphs(ascii bool) glyphs {
 	if ascii {
 		return glyphs{ascii: true, rule: "-", ell: ".", dot: "|", up: "^", down: "v", miss: "x",
 			bars: []string{"_", "_", ".", ".", "-", "-", "=", "="}, corner: [4]string{"+", "+", "+", "+"},
-			side: "|", arrow: ">", focus: ">"}
+			side: "|", arrow: ">", focus: ">", about: "~"}
 	}
 	return glyphs{rule: "─", ell: "…", dot: "·", up: "▲", down: "▼", miss: "×",
 		bars: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, corner: [4]string{"┌", "┐", "└", "┘"},
-		side: "│", arrow: "→", focus: "»"}
+		side: "│", arrow: "→", focus: "»", about: "±"}
 }
 
 // sign returns the one-cell sign of a state.

@@ -18,7 +18,7 @@ func failing(p *model.ProxyView, c model.Culprit, reason string) {
 
 func without(p *model.ProxyView, st model.State, d model.DomainState) {
 	p.State, p.Domain, p.IP = st, d, model.ProxyView{}.IP
-	p.Health = model.Health{Rise: 2, Fall: 3, PassPercent: -1}
+	p.Health = model.Health{PassPercent: -1, Reason: "no address"} // as of one that is not probed
 }
 
 // The page says what is, what virdeck did, and which key helps, from what is
@@ -31,7 +31,7 @@ func TestUX10_explainTellsEachPlight(t *testing.T) {
 		never  []string
 	}{
 		{"shut off", func(_ *model.Snapshot, p *model.ProxyView) { without(p, model.StateDemoted, model.DomainShutoff) },
-			[]string{"Its VM is shut off: nothing serves.", "virdeck starts no VM by itself", "S starts it, after a question", "after 2 passes in a row"},
+			[]string{"Its VM is shut off: nothing serves.", "virdeck starts no VM by itself", "S starts it, after a question", "it enters the rotation when its probes pass"},
 			[]string{"by its own fault", "after 0 passes"}},
 		{"crashed", func(_ *model.Snapshot, p *model.ProxyView) { without(p, model.StatePending, model.DomainCrashed) },
 			[]string{"Its VM is crashed: nothing serves.", "S starts it, after a question"}, []string{"own fault"}},

@@ -3,6 +3,7 @@ package ui
 import (
 	"image/color"
 	"math"
+	"strings"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
@@ -90,5 +91,18 @@ func TestUX20_terminalSaysWhetherItIsLight(t *testing.T) {
 	f.Update(tea.BackgroundColorMsg{Color: ansi.RGBColor{R: 255, G: 255, B: 255}})
 	if f.View().Content != dark {
 		t.Error("a background set by hand is overruled")
+	}
+}
+
+// A terminal that has ASCII alone gets nothing else, on any page.
+func TestUX19_asciiOnEveryPage(t *testing.T) {
+	for _, page := range [][]string{nil, {"?"}, {"e"}, {"enter"}, {"shift+tab", "enter"}, {"l"}, {"o"}, {":"}, {"s"}, {"x"}, {"0"}} {
+		c := newConsole(t, fleet(), 160, 150, func(o *Options) { o.ASCII = true })
+		c.press(page...)
+		for _, l := range strings.Split(c.screen(t), "\n") {
+			if i := strings.IndexFunc(l, func(r rune) bool { return r > 0x7e }); i >= 0 {
+				t.Errorf("%v: %q", page, l)
+			}
+		}
 	}
 }
