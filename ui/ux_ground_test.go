@@ -99,7 +99,7 @@ func TestUX19_asciiOnEveryPage(t *testing.T) {
 	for _, page := range [][]string{nil, {"?"}, {"e"}, {"enter"}, {"shift+tab", "enter"}, {"l"}, {"o"}, {":"}, {"s"}, {"x"}, {"0"}} {
 		c := newConsole(t, fleet(), 160, 150, func(o *Options) { o.ASCII = true })
 		c.press(page...)
-		for _, l := range strings.Split(c.screen(t), "\n") {
+		for l := range strings.SplitSeq(c.screen(t), "\n") {
 			if i := strings.IndexFunc(l, func(r rune) bool { return r > 0x7e }); i >= 0 {
 				t.Errorf("%v: %q", page, l)
 			}

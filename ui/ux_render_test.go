@@ -60,7 +60,7 @@ func TestUX19_everyStateHasSignWordAndItsOwnLook(t *testing.T) {
 }
 
 func TestUX21_everySizeHasAWholeFrame(t *testing.T) {
-	pages := [][]string{nil, {"enter"}, {"c"}, {"s"}, {"l"}, {"?"}, {"0"}, {"/", "x"}}
+	pages := [][]string{nil, {"enter"}, {"c"}, {"s"}, {"l"}, {"?"}, {"0"}, {"/", "x"}, {":", "r"}, {"tab"}, {"e"}, {"f5"}}
 	for _, keys := range pages {
 		c := newConsole(t, fleet(), 120, 40)
 		c.press(keys...)
@@ -273,7 +273,7 @@ func TestHostileTextsAreInert(t *testing.T) {
 	ring := logbuf.NewRing(4)
 	ring.Append(logbuf.Record{At: clock(), Host: evil, Proxy: evil, Message: evil, Attrs: []logbuf.Attr{{Key: evil, Value: evil}}})
 	for _, keys := range [][]string{nil, {"0"}, {"enter"}, {"e"}, {"l"}, {"L"}, {"l", "w"}, {"o"}, {"shift+tab", "enter"}, {"shift+tab", "e"}, {"2", "shift+tab", "enter"},
-		{"x"}, {"c"}, {"d"}, {"y"}, {"r"}} {
+		{"x"}, {"c"}, {"d"}, {"y"}, {"r"}, {":"}, {":", "x", "5"}, {"tab", "y"}, {"?"}} {
 		for _, wh := range [][2]int{{80, 24}, {160, 50}} {
 			c := newConsole(t, s, wh[0], wh[1], func(o *Options) { o.Ring = ring })
 			c.press(keys...)
