@@ -3,6 +3,7 @@ package libvirt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -123,6 +124,29 @@ func TestGet_everyAddressSourceFailingIsTransient(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A host that refuses a read, with whatever code, is a misconfigured host; it
+// condemns none of its guests.
+func TestReads_neverPermanent(t *testing.T) {
+	for _, proc := range []simhost.Proc{simhost.ProcConnectGetAllDomainStats, simhost.ProcDomainGetXMLDesc, simhost.ProcDomainInterfaceAddresses} {
+		for _, code := range []golibvirt.ErrorNumber{golibvirt.ErrInvalidArg, golibvirt.ErrAccessDenied, golibvirt.ErrNoSupport, golibvirt.ErrOperationDenied} {
+			t.Run(fmt.Sprint(proc, " ", code), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(t, simhost.Options{}, nil)
+					r.bridged("p-01", "10.0.0.21/24")
+					r.sim.Inject(simhost.Fault{Proc: proc, Error: simhost.Error{Code: code, Message: "no"}})
+					_, err := r.get(t, "p-01")
+					if got := provider.Classify(err); got != provider.ClassTransient || !errors.Is(err, provider.ErrTransient) {
+						t.Errorf("Get: %v is %v, want transient, explicitly", err, got)
+					}
+					if _, err := r.List(t.Context()); provider.Classify(err) != provider.ClassNone && provider.Classify(err) != provider.ClassTransient {
+						t.Errorf("List: %v", err)
+					}
+				})
+			})
+		}
+	}
 }
 
 func TestGet_sources(t *testing.T) {
