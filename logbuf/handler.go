@@ -114,8 +114,11 @@ func valueText(v slog.Value) string {
 	case slog.KindTime:
 		return v.Time().Format(time.RFC3339Nano)
 	case slog.KindAny:
-		if err, ok := v.Any().(error); ok {
-			return errText(err)
+		switch a := v.Any().(type) {
+		case error:
+			return errText(a)
+		case []string: // evidence: one item after another
+			return strings.Join(a, " · ")
 		}
 		return v.String()
 	case slog.KindBool, slog.KindDuration, slog.KindFloat64, slog.KindInt64, slog.KindString,

@@ -71,7 +71,7 @@ func (l *logPane) format(m *Model, r *logbuf.Record, w int) []line {
 	}
 	for _, a := range attrs {
 		if a.Key == "evidence" { // long, and at hand on the proxy's page
-			for _, item := range m.evidence(r, a.Value) {
+			for _, item := range evidence(a.Value) {
 				body = append(body, seg{" " + m.th.g.dot + " ", stRule}, seg{clean(item), stDim})
 			}
 			continue

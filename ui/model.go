@@ -70,9 +70,6 @@ type Model struct {
 	nameW     int       // widest proxy name in scope
 	addrW     int       // widest address in scope
 
-	byName   map[model.ProxyName]*model.ProxyView // of byNameOf
-	byNameOf *model.Snapshot
-
 	stack   []*screen // opened over the main screen, topmost last
 	input   textinput.Model
 	asking  bool    // the input has the keys

@@ -57,7 +57,7 @@ func TestUX09_evidenceReadsAsItems(t *testing.T) {
 	snap.Hosts[0].Proxies[0].Events = []model.Event{{What: "it changed", From: "ready", To: "transient", Evidence: evidence}}
 	c := newConsole(t, snap, 160, 50, func(o *Options) { o.Ring = ring })
 	if s := c.screen(t); lineOf(s, "ready → transient  it changed · read: link down · probes pass · agent: 86 not up · arp: empty, 3 neighbours") < 0 ||
-		lineOf(s, "older than its events · read: link down probes pass") < 0 {
+		lineOf(s, "older than its events · read: link down · probes pass · agent: 86") < 0 {
 		t.Errorf("\n%s", s)
 	}
 	c = newConsole(t, snap, 60, 30, func(o *Options) { o.Ring = ring })

@@ -12,8 +12,8 @@ import (
 // of our slots for nothing. So it is left alone for a while, longer each time,
 // until its VM starts anew or the daemon tells that it has connected.
 const (
-	quarantineMin = time.Minute
-	quarantineMax = 10 * time.Minute
+	quarantineFirst   = time.Minute
+	quarantineLongest = 10 * time.Minute
 	// quarantineMany hung agents are a threat to the daemon itself, which has 20
 	// workers: no further agent is then asked without a limit.
 	quarantineMany = 6
@@ -51,9 +51,9 @@ func (h *Host) agentHangs(in *model.Instance, now time.Time) {
 	defer h.mu.Unlock()
 	q, again := h.hung[in.UUID]
 	if !again || q.incarnation != in.Incarnation {
-		q = quarantine{incarnation: in.Incarnation, since: now, pause: quarantineMin / 2}
+		q = quarantine{incarnation: in.Incarnation, since: now, pause: quarantineFirst / 2}
 	}
-	q.pause = min(2*q.pause, quarantineMax)
+	q.pause = min(2*q.pause, quarantineLongest)
 	q.until = now.Add(q.pause)
 	h.hung[in.UUID] = q
 }
