@@ -16,9 +16,15 @@ const (
 	remoteProgram = 0x20008086
 	typeReply     = 1
 	typeMessage   = 2
+	typeStream    = 3
 	statusOK      = 0
 	statusError   = 1
+
+	statusContinue = 2
 )
+
+// procUpload is the one procedure with a stream that virdeck calls.
+const procUpload = 208
 
 // walk goes over a payload in XDR (RFC 4506).
 type walk struct{ rest []byte }
@@ -111,7 +117,8 @@ func nothing(*walk) bool   { return true }
 func replyShape(proc uint32) (shape, bool) {
 	switch proc {
 	case 1, 2, // open, close
-		12, 33, 234, 258, 317: // destroy, shutdown, destroy and shutdown with flags, deregister
+		12, 33, 234, 258, 317, // destroy, shutdown, destroy and shutdown with flags, deregister
+		procUpload: // the stream follows
 		return nothing, true
 	case 9: // start a domain: nothing, in this version of the protocol
 		return nothing, true
@@ -123,6 +130,10 @@ func replyShape(proc uint32) (shape, bool) {
 		return text, true
 	case 46: // look up a network
 		return network, true
+	case 84: // look up a storage pool
+		return network, true
+	case 95: // look up a volume: pool, name, key
+		return seq(text, text, text), true
 	case 316, 420: // register for events, set the agent's timeout
 		return word, true
 	case 341: // DHCP leases
@@ -166,7 +177,9 @@ func inspect(frame []byte) (pass bool, err error) {
 		if s, known = eventShape(proc); !known {
 			return false, nil
 		}
-	case kind == typeReply && status == statusError:
+	case kind == typeStream && (status == statusOK || status == statusContinue) && proc == procUpload: // all has arrived, or it begins
+		s, known = nothing, true
+	case (kind == typeReply || kind == typeStream) && status == statusError:
 		s, known = errorShape, true
 	case kind == typeReply && status == statusOK:
 		s, known = replyShape(proc)

@@ -1,0 +1,87 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	golibvirt "github.com/digitalocean/go-libvirt"
+
+	"virdeck/provider"
+)
+
+// Upload fills a volume from r, which must hold size bytes: a short or a long
+// upload is reported as a success by the daemon, so the bytes are counted here.
+//
+// It uses a connection of its own, made for it and closed after it: stream
+// packets take the daemon's request slots, and go-libvirt sends them in pieces of
+// 4 MiB under the lock that every other call on that connection needs. progress,
+// if not nil, is told of the bytes sent so far, from the uploading goroutine.
+//
+// Errors: the context's own; ErrLinkDown if no connection can be made or it dies;
+// else the host's. A failed upload leaves the volume with whatever has arrived.
+func (h *Host) Upload(ctx context.Context, pool, volume string, r io.Reader, size int64, progress func(int64)) error {
+	err := h.link.apart(ctx, func(v *golibvirt.Libvirt) error {
+		p, err := v.StoragePoolLookupByName(pool)
+		if err != nil {
+			return err
+		}
+		vol, err := v.StorageVolLookupByName(p, volume)
+		if err != nil {
+			return err
+		}
+		c := &counter{r: io.LimitReader(r, size+1), told: progress}
+		if err := v.StorageVolUpload(vol, c, 0, uint64(size), 0); err != nil { //nolint:gosec // a size is not negative
+			return errors.Join(c.err, err)
+		}
+		if n := c.n.Load(); n != size {
+			return fmt.Errorf("%d bytes were there to send, %d were announced", n, size)
+		}
+		return nil
+	})
+	if err != nil {
+		return h.wrap(fmt.Errorf("upload to volume %s/%s: %w", pool, volume, err))
+	}
+	return nil
+}
+
+// counter counts what is read through it.
+type counter struct {
+	r    io.Reader
+	n    atomic.Int64
+	told func(int64)
+	err  error // of r, but for its end
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	total := c.n.Add(int64(n))
+	if c.told != nil && n > 0 {
+		c.told(total)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.err = err
+	}
+	return n, err
+}
+
+// apart runs fn on a connection that is nobody else's. The end of ctx closes it.
+func (l *Link) apart(ctx context.Context, fn func(*golibvirt.Libvirt) error) error {
+	s, err := l.dialOnce(l.opts.DialTimeout, false)
+	if err != nil {
+		return fmt.Errorf("%w: %w", provider.ErrLinkDown, err)
+	}
+	defer s.kill(errClosed)
+	done := make(chan error, 1)
+	go func() { done <- convert(s, fn(s.lv)) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.dead():
+		return s.downErr()
+	}
+}

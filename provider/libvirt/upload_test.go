@@ -1,0 +1,98 @@
+package libvirt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"virdeck/provider"
+	"virdeck/provider/libvirt/simhost"
+)
+
+func TestUpload(t *testing.T) {
+	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16) // 1 MiB
+	failing := errors.New("the disk is gone")
+	tests := []struct {
+		name   string
+		volume string
+		r      io.Reader
+		size   int64
+		fault  *simhost.Fault
+		want   string // in the error
+		is     error
+	}{
+		{name: "whole", volume: "v", r: bytes.NewReader(data), size: int64(len(data))},
+		{name: "short", volume: "v", r: bytes.NewReader(data[:100]), size: 200, want: "100 bytes were there to send, 200 were announced"},
+		{name: "long", volume: "v", r: bytes.NewReader(data[:100]), size: 50, want: "were announced"},
+		{name: "no such volume", volume: "w", r: strings.NewReader("x"), size: 1, want: "host beelink: upload to volume default/w: code 50: "},
+		{name: "the reader fails", volume: "v", r: io.MultiReader(bytes.NewReader(data[:100]), failingReader{failing}), size: int64(len(data)), is: failing},
+		{name: "the connection is cut", volume: "v", r: bytes.NewReader(data), size: int64(len(data)),
+			fault: &simhost.Fault{Proc: simhost.ProcStorageVolUpload, Kind: simhost.FaultCutBefore}, is: provider.ErrLinkDown},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, simhost.Options{}, nil)
+				r.nat("p-01")
+				r.sim.AddVolume("default", simhost.VolumeSpec{Name: "v", Capacity: 1 << 20})
+				if tt.fault != nil {
+					r.sim.Inject(*tt.fault)
+				}
+				var told int64
+				err := r.Upload(t.Context(), "default", tt.volume, tt.r, tt.size, func(n int64) { told = n })
+				switch {
+				case tt.want == "" && tt.is == nil:
+					if err != nil {
+						t.Fatal(err)
+					}
+					if told != tt.size {
+						t.Errorf("told of %d bytes, want %d", told, tt.size)
+					}
+				case err == nil || !strings.Contains(err.Error(), tt.want) || tt.is != nil && !errors.Is(err, tt.is):
+					t.Errorf("%v, want %q, %v", err, tt.want, tt.is)
+				}
+				// The pooled link knows nothing of it.
+				if _, err := r.get(t, "p-01"); err != nil {
+					t.Errorf("a neighbour: %v", err)
+				}
+				if g := r.Link().Generation; g != 1 {
+					t.Errorf("generation %d, want 1", g)
+				}
+			})
+		})
+	}
+}
+
+type failingReader struct{ err error }
+
+func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
+
+// A caller that leaves ends its upload and nothing else, however slow the reader.
+func TestUpload_cancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, simhost.Options{}, nil)
+		r.sim.AddVolume("default", simhost.VolumeSpec{Name: "v", Capacity: 1 << 20})
+		if _, err := r.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pr, pw := io.Pipe()
+		defer func() { _ = pw.Close() }()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Upload(ctx, "default", "v", pr, 1<<20, nil) }()
+		if _, err := pw.Write([]byte("some")); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want the context's own error", err)
+		}
+		if n := r.Link().Generation; n != 1 {
+			t.Errorf("generation %d", n)
+		}
+	})
+}
