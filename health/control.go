@@ -47,10 +47,9 @@ func (c *controlState) explains() bool {
 }
 
 // runControl asks a target without a proxy, for as long as the engine lives.
-func (e *Engine) runControl(i int) {
+func (e *Engine) runControl(c *controlState) {
 	t := time.NewTimer(0)
 	defer t.Stop()
-	c := e.controls[i]
 	var last time.Time
 	for {
 		select {

@@ -79,11 +79,12 @@ func New(cfg Config, d Deps) *Engine {
 	}
 	e := &Engine{cfg: cfg, deps: d, sem: make(chan struct{}, d.Limit), subs: map[Key]*subject{}, failing: map[Key]*subject{}, proxies: map[model.ProxyName]int{}}
 	e.ctx, e.stop = context.WithCancel(context.Background())
-	for i, t := range cfg.Targets {
-		c := &controlState{target: t, url: t.URL.String(), kick: make(chan struct{}, 1)}
-		e.controls = append(e.controls, c)
-		if cfg.Control {
-			e.wg.Go(func() { e.runControl(i) })
+	for _, t := range cfg.Targets {
+		e.controls = append(e.controls, &controlState{target: t, url: t.URL.String(), kick: make(chan struct{}, 1)})
+	}
+	if cfg.Control {
+		for _, c := range e.controls {
+			e.wg.Go(func() { e.runControl(c) })
 		}
 	}
 	return e
