@@ -158,7 +158,7 @@ func (s *sim) Do(f providertest.Fault, g providertest.Guest) error {
 	case providertest.LeaseLose:
 		d.LoseLease()
 	case providertest.ARPFail:
-		s.host.SetARPError("internal error: some other netlink trouble")
+		s.host.SetARPError(simhost.ARPNoBuffer)
 	case providertest.Refused:
 		s.host.Inject(simhost.Fault{
 			Proc: simhost.ProcDomainInterfaceAddresses, Domain: d.Name(),

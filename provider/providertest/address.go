@@ -96,7 +96,7 @@ func addressCases() []testCase {
 			if !errors.Is(err, provider.ErrTransient) || errors.Is(err, provider.ErrLinkDown) || errors.Is(err, provider.ErrNotAsked) {
 				c.Errorf("Get: %v, want ErrTransient for what the sources said", err)
 			}
-			c.outcomes(in, says{noWay, gone, {"failed 1"}})
+			c.outcomes(in, says{noWay, gone, {"failed 1", "failed 38"}})
 		}},
 		{"a read that is refused with a write's permanent code is transient", func(c *suite) {
 			c.do(Refused, Bridged)

@@ -32,6 +32,10 @@ const (
 	ARPMalformed   = "internal error: malformed netlink response message"
 )
 
+// ARPNoBuffer is the message, with code 38, of a host whose kernel had no room
+// for its answer.
+const ARPNoBuffer = "nl_recv failed: No buffer space available"
+
 // libvirt's error domains that are needed here.
 const (
 	fromNone    = 0

@@ -242,8 +242,10 @@ func (h *Host) Refuse(refuse bool) {
 	h.refuse = refuse
 }
 
-// SetARPError makes every ARP read fail with code 1 and this message, as old
-// daemons on newer kernels do ([ARPWrongLength], [ARPMalformed]); "" ends it.
+// SetARPError makes every ARP read fail with this message: as old daemons on
+// newer kernels do ([ARPWrongLength], [ARPMalformed]), with code 1 for an
+// "internal error", or with code 38, a system's error ([ARPNoBuffer]); "" ends
+// it.
 func (h *Host) SetARPError(message string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -2,6 +2,7 @@ package simhost
 
 import (
 	"net/netip"
+	"strings"
 
 	libvirt "github.com/digitalocean/go-libvirt"
 )
@@ -83,7 +84,11 @@ func (d *Domain) fromARP() ([]libvirt.DomainInterface, *Error) {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
 	if m := d.h.arpError; m != "" {
-		return nil, &Error{Code: libvirt.ErrInternalError, Domain: fromNone, Message: m}
+		code := libvirt.ErrSystemError
+		if strings.HasPrefix(m, "internal error: ") {
+			code = libvirt.ErrInternalError
+		}
+		return nil, &Error{Code: code, Domain: fromNone, Message: m}
 	}
 	if !d.guest.net || d.guest.arpHidden {
 		return nil, nil
