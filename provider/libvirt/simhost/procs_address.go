@@ -79,7 +79,8 @@ func (d *Domain) fromLeases() ([]libvirt.DomainInterface, *Error) {
 }
 
 // fromARP lists the cards that the host's neighbour table knows: those of guests
-// that are up and that the host sees. Only IPv4, and the prefix is not known.
+// that are up and that the host sees: a network that is gone has taken its
+// bridge along, and the neighbours on it. Only IPv4, and the prefix is not known.
 func (d *Domain) fromARP() ([]libvirt.DomainInterface, *Error) {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
@@ -95,7 +96,7 @@ func (d *Domain) fromARP() ([]libvirt.DomainInterface, *Error) {
 	}
 	var out []libvirt.DomainInterface
 	for _, n := range d.nics {
-		if n.spec.Network == "" && !n.spec.HostOnBridge {
+		if n.spec.Network == "" && !n.spec.HostOnBridge || n.spec.Network != "" && d.h.network(n.spec.Network) == nil {
 			continue
 		}
 		card := libvirt.DomainInterface{Name: n.target, Hwaddr: libvirt.OptString{n.mac}}
