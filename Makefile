@@ -14,7 +14,7 @@ FUZZTIME ?= 5s
 SOAK ?= 20
 ARGS ?=
 
-.PHONY: help build run demo test test-lab lab check fmt-check vet lint lab-modules race tidy deadcode fuzz bench mutate soak fmt clean
+.PHONY: help build run demo test test-lab test-truth lab check fmt-check vet lint lab-modules race tidy deadcode fuzz bench mutate soak fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ test: ## every test that needs Go alone
 test-lab: build ## bin/virdeck against real libvirt hosts with real VMs (root, Debian 12)
 	lab/install.sh
 	$(GO) test -tags lab -count=1 -timeout 20m ./lab/e2e/
+
+test-truth: ## the provider alone against real libvirt hosts: contract, outages, storms (root, Debian 12)
+	lab/install.sh
+	$(GO) test -tags lab -count=1 -p 1 -timeout 30m ./lab/truth/
 
 lab: build ## the console on two real hosts with three VMs each; takes them down afterwards
 	lab/console.sh
