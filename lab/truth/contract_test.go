@@ -25,7 +25,6 @@ var update = flag.Bool("update", false, "record what the real daemon says, in "+
 func TestContract(t *testing.T) {
 	unplayable := []string{"a read that is refused with a write's permanent code is transient"}
 	recs := make([]*providertest.Record, 2)
-	daemon := ""
 	ok := t.Run("on", func(t *testing.T) {
 		for i, tr := range []libvirt.Transport{libvirt.TransportUnix, libvirt.TransportTCP} {
 			t.Run(string(tr), func(t *testing.T) {

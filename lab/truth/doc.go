@@ -1,5 +1,5 @@
 // Package truth holds the provider to the truth: its tests (build tag "lab",
-// `make test-lab`) run the real provider, in process, against real libvirt
+// `make test-truth`) run the real provider, in process, against real libvirt
 // daemons with real VMs, on which daemons are killed and frozen, links cut,
 // agents stopped and whole VMs halted.
 //
