@@ -30,13 +30,13 @@ run: build ## the console; on simulated hosts when there is no configuration fil
 test: ## every test that needs Go alone
 	$(GO) test ./...
 
-test-lab: build ## bin/virdeck against real libvirt hosts with real VMs (root, Debian 12)
+test-lab: build ## everything against real libvirt hosts with real VMs (root, Debian 12)
 	lab/install.sh
-	$(GO) test -tags lab -count=1 -timeout 20m ./lab/e2e/
+	$(GO) test -tags lab -count=1 -p 1 -timeout 30m ./lab/e2e/ ./lab/truth/
 
-test-truth: ## the provider alone against real libvirt hosts: contract, outages, storms (root, Debian 12)
+test-truth: ## of test-lab, the provider alone: contract, outages, storms
 	lab/install.sh
-	$(GO) test -tags lab -count=1 -p 1 -timeout 30m ./lab/truth/
+	$(GO) test -tags lab -count=1 -timeout 30m ./lab/truth/
 
 lab: build ## the console on two real hosts with three VMs each; takes them down afterwards
 	lab/console.sh

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"virdeck/lab/lock"
 )
 
 // target is the origin's address that is the same from everywhere.
@@ -63,7 +65,7 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "%v: run make build\n", err)
 		return 1
 	}
-	unlock, err := Lock()
+	unlock, err := lock.Take()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"virdeck/lab/lock"
 	"virdeck/provider/providertest"
 )
 
@@ -68,6 +69,12 @@ type inLab struct{ m *testing.M }
 
 // Run implements goleak.TestingM.
 func (l inLab) Run() int {
+	unlock, err := lock.Take()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer unlock()
 	keep := os.Getenv("LAB_KEEP") != ""
 	if !keep {
 		defer func() {

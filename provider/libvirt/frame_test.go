@@ -62,6 +62,10 @@ func TestFrameConn_refusesLengths(t *testing.T) {
 			f := frame(someProgram, 1, nil)
 			binary.BigEndian.PutUint32(f, tt.length)
 			go func() { _, _ = p.far.Write(f) }()
+			// who takes the length for good waits for the rest of the frame
+			if err := p.Conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
 			_, err := p.Read(make([]byte, 4))
 			if err == nil || err.Error() != tt.want {
 				t.Fatalf("Read: %v, want %q", err, tt.want)
