@@ -19,7 +19,8 @@ type host struct {
 	spec  HostSpec
 	prov  provider.Host // nil for the group of external proxies
 	queue workqueue.TypedRateLimitingInterface[model.ProxyName]
-	wake  chan struct{} // capacity 1: something is due earlier than planned
+	wake  chan struct{}      // capacity 1: something is due earlier than planned
+	end   context.CancelFunc // stops the host alone; set when it is launched
 
 	mu        sync.Mutex
 	proxies   []*proxy // in declaration order
@@ -63,6 +64,13 @@ func (h *host) add(spec model.ProxySpec) {
 	p := &proxy{spec: spec, since: now, next: now.Add(h.spread(time.Second))}
 	h.proxies = append(h.proxies, p)
 	h.byName[spec.Name] = p
+}
+
+// proxy returns a proxy by name, or nil.
+func (h *host) proxy(n model.ProxyName) *proxy {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.byName[n]
 }
 
 func (h *host) refreshAll() {

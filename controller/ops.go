@@ -88,13 +88,13 @@ func (o *ops) wait() { o.wg.Wait() }
 // Submit accepts or refuses an operator's command. It does not wait for the
 // host. The error is a model.Refusal whose text is for the operator.
 func (c *Controller) Submit(cmd model.Command) (model.OpID, error) {
-	h := c.byName[cmd.Host]
+	h := c.host(cmd.Host)
 	if h == nil {
 		return 0, model.Refuse("there is no host %s", cmd.Host)
 	}
 	var p *proxy
 	if cmd.Proxy != "" {
-		if p = h.byName[cmd.Proxy]; p == nil {
+		if p = h.proxy(cmd.Proxy); p == nil {
 			return 0, model.Refuse("there is no proxy %s on %s", cmd.Proxy, cmd.Host)
 		}
 	}

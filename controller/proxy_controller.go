@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -77,9 +76,8 @@ type Controller struct {
 	ctx     context.Context // of operators' commands; ends with Run
 	stop    context.CancelFunc
 
-	hosts  []*host // in declaration order, the external group last
-	byName map[model.HostName]*host
-	where  map[model.ProxyName]*host
+	topo    atomic.Pointer[topology]
+	running running
 
 	snap    atomic.Pointer[model.Snapshot]
 	changed chan struct{} // capacity 1
@@ -93,7 +91,6 @@ type Controller struct {
 func New(s Settings, d Deps) *Controller {
 	c := &Controller{
 		set: s, log: d.Log, rand: d.Rand, started: time.Now(),
-		byName: map[model.HostName]*host{}, where: map[model.ProxyName]*host{},
 		changed: make(chan struct{}, 1),
 	}
 	if c.rand == nil {
@@ -104,56 +101,50 @@ func New(s Settings, d Deps) *Controller {
 	}
 	c.claims = newClaims()
 	c.ctx, c.stop = context.WithCancel(context.Background())
+	c.topo.Store(&topology{byName: map[model.HostName]*host{}, where: map[model.ProxyName]*host{}})
 	c.health = d.Health(c.onHealth)
-	for _, hs := range d.Hosts {
-		c.addHost(hs)
-	}
-	for _, p := range d.Proxies {
-		h := c.byName[p.Host]
-		if p.Backing == model.BackingExternal {
-			h = c.external()
+	c.lay(func(t *topology) {
+		for _, hs := range d.Hosts {
+			t.addHost(newHost(c, hs))
 		}
-		if h == nil {
-			continue // the configuration has refused it
+		for _, p := range d.Proxies {
+			c.addProxy(t, p)
 		}
-		h.add(p)
-		c.where[p.Name] = h
-	}
-	for _, h := range c.hosts {
+	})
+	for _, h := range c.hosts() {
 		h.refreshAll()
 	}
 	c.publish()
 	return c
 }
 
-func (c *Controller) addHost(hs HostSpec) *host {
-	h := newHost(c, hs)
-	c.hosts = append(c.hosts, h)
-	c.byName[hs.Name] = h
-	return h
-}
-
-// external returns the group of proxies without a VM, made when first needed.
-func (c *Controller) external() *host {
-	if h := c.byName[model.ExternalHost]; h != nil {
-		return h
+// addProxy puts a proxy under its host. One whose host is not declared is left
+// out: the configuration has refused it.
+func (c *Controller) addProxy(t *topology, p model.ProxySpec) {
+	if p.Backing == model.BackingExternal && t.byName[model.ExternalHost] == nil {
+		t.addHost(newHost(c, HostSpec{Name: model.ExternalHost}))
 	}
-	return c.addHost(HostSpec{Name: model.ExternalHost})
+	h := t.byName[p.Host]
+	if p.Backing == model.BackingExternal {
+		h = t.byName[model.ExternalHost]
+	}
+	if h == nil {
+		return
+	}
+	h.add(p)
+	t.where[p.Name] = h
 }
 
 // Run runs every host until ctx ends, then waits for all of them and closes
 // their links. A panic in one host's loop ends that loop, is logged with its
 // stack, and the loop is started again after a pause.
 func (c *Controller) Run(ctx context.Context) {
-	var wg sync.WaitGroup
-	for _, h := range c.hosts {
-		wg.Go(func() { h.run(ctx) })
-	}
-	wg.Go(func() { c.retryClaims(ctx) })
+	c.running.begin(ctx, c.hosts())
+	c.running.wg.Go(func() { c.retryClaims(ctx) })
 	c.publishLoop(ctx)
 	c.stop()
-	wg.Wait()
-	for _, h := range c.hosts {
+	c.running.wait()
+	for _, h := range c.hosts() {
 		h.close()
 	}
 	c.ops.wait()
@@ -166,7 +157,7 @@ func (c *Controller) onHealth(k health.Key) {
 		c.touch()
 		return
 	}
-	if h := c.where[k.Proxy]; h != nil {
+	if h := c.hostOf(k.Proxy); h != nil {
 		h.onHealth(k)
 	}
 }

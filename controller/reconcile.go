@@ -138,7 +138,7 @@ func (c *Controller) retryClaims(ctx context.Context) {
 			return
 		case <-c.claims.released:
 		}
-		for _, h := range c.hosts {
+		for _, h := range c.hosts() {
 			h.mu.Lock()
 			for _, p := range h.proxies {
 				if (p.rival != "" || p.claimed != "") && h.prov != nil {

@@ -44,7 +44,7 @@ func (c *Controller) publishLoop(ctx context.Context) {
 
 // markLinks has the hosts' link figures renewed where they moved.
 func (c *Controller) markLinks() {
-	for _, h := range c.hosts {
+	for _, h := range c.hosts() {
 		h.mu.Lock()
 		if h.prov != nil && h.view != nil && h.view.Link != h.prov.Link() {
 			h.dirty = true
@@ -68,7 +68,7 @@ func (c *Controller) publish() {
 	if old != nil {
 		s.Gen = old.Gen + 1
 	}
-	for _, h := range c.hosts {
+	for _, h := range c.hosts() {
 		s.Hosts = append(s.Hosts, h.publish())
 	}
 	s.Notices = notices(s)
