@@ -18,6 +18,13 @@ const (
 	VerbStart
 	VerbStop
 	VerbRestart
+	VerbRecreate // another VM in place of a managed one
+	VerbDelete   // remove a managed VM; it stays declared, and start makes it again
+	VerbAdopt    // take an undeclared domain as a proxy
+	VerbRelease  // forget an adopted or promoted one, without touching its VM
+	VerbManage   // mark the domain of an adopted proxy as ours
+	VerbCancel   // withdraw a queued command
+	VerbReload   // apply the configuration file
 )
 
 // String returns the word used in logs, Ops and the audit.
@@ -39,24 +46,45 @@ func (v Verb) String() string {
 		return "stop"
 	case VerbRestart:
 		return "restart"
+	case VerbRecreate:
+		return "recreate"
+	case VerbDelete:
+		return "delete"
+	case VerbAdopt:
+		return "adopt"
+	case VerbRelease:
+		return "release"
+	case VerbManage:
+		return "manage"
+	case VerbCancel:
+		return "cancel"
+	case VerbReload:
+		return "reload"
 	}
 	return unknown("verb", int(v))
 }
 
-// Command is an operator's request. Host is always set: commands are routed by
-// it. Proxy is empty for those about a host.
+// Command is an operator's request. Commands are routed by Host, which is set
+// for all but reload and cancel. Proxy is empty for those about a host.
 type Command struct {
 	Verb    Verb
 	Host    HostName
 	Proxy   ProxyName
-	By      string // who asks, for Ops and the audit
-	SeenGen uint64 // link generation on the operator's screen when the key was pressed; 0 if it does not matter
+	By      string     // who asks, for Ops and the audit
+	SeenGen uint64     // link generation on the operator's screen when the key was pressed; 0 if it does not matter
+	Adopt   *ProxySpec // adopt: the proxy that the domain is to be
+	Op      OpID       // cancel: which
 }
 
 // Target returns the object of the command in words.
 func (c Command) Target() string {
-	if c.Proxy != "" {
+	switch {
+	case c.Verb == VerbReload:
+		return "configuration"
+	case c.Proxy != "":
 		return string(c.Proxy)
+	case c.Adopt != nil:
+		return string(c.Adopt.Name)
 	}
 	return string(c.Host)
 }
@@ -73,6 +101,7 @@ const (
 	OpRunning
 	OpDone
 	OpFailed
+	OpCanceled
 )
 
 // String returns the word used on screens.
@@ -86,6 +115,8 @@ func (s OpState) String() string {
 		return "done"
 	case OpFailed:
 		return "failed"
+	case OpCanceled:
+		return "canceled"
 	}
 	return unknown("op-state", int(s))
 }

@@ -20,6 +20,9 @@ type Snapshot struct {
 	Health  FleetHealth
 	Notices []Notice
 	Timing  Timing
+	Plan    []PlanItem // what is wanted and not yet so
+	Pools   []PoolView
+	DryRun  bool // nothing is written to any host
 }
 
 // Timing is the part of the settings that screens and readers need to make
@@ -45,6 +48,8 @@ type HostView struct {
 	LastGood   time.Time // of the last bulk look that succeeded
 	Domains    int       // domains on the host, declared or not; -1 unknown
 	Undeclared []string  // names of domains that no proxy declares; hostile bytes possible
+	Orphans    []OrphanView
+	Budget     BudgetView
 	Proxies    []*ProxyView
 	Events     []Event // of the link, oldest first, bounded
 }
@@ -68,6 +73,7 @@ type ProxyView struct {
 	Conditions  []Condition
 	Health      Health
 	Drained     bool
+	Managed     *ManagedView // nil for others
 	Hold        Hold
 	ReadError   string    // why the last read said nothing; empty after a good one
 	ReadFailed  time.Time // since when reads fail; zero if they do not

@@ -40,7 +40,7 @@ func (m *Model) settleOps() {
 				p.done++
 				p.result = o.Result
 				delete(p.waiting, id)
-			case model.OpFailed:
+			case model.OpFailed, model.OpCanceled:
 				p.failed = append(p.failed, target+": "+o.Result)
 				delete(p.waiting, id)
 			}

@@ -43,7 +43,7 @@ func (m *Model) opsPage(w int) []line {
 	for _, o := range slices.Backward(m.snap.Ops) {
 		st, word := stText, clean(o.Result)
 		switch o.State {
-		case model.OpQueued:
+		case model.OpQueued, model.OpCanceled:
 			st = stDim
 		case model.OpRunning:
 			st, word = stBusy, clean(o.Phase)
