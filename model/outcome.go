@@ -191,6 +191,7 @@ type Instance struct {
 	Candidates  []netip.Addr // all usable addresses, deduplicated, best first
 	Outcomes    []Outcome    // at most one per source, display order; only sources that were considered
 	At          time.Time
-	Owner       Owner // the mark in the domain's metadata; zero if it has none
-	OwnerKnown  bool  // the metadata was read; without it a zero Owner says nothing
+	Owner       Owner  // the mark in the domain's metadata; zero if it has none
+	OwnerKnown  bool   // the metadata was read; without it a zero Owner says nothing
+	OwnerNote   string // why a mark that is there is nobody's; empty otherwise
 }

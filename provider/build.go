@@ -29,6 +29,9 @@ type Deletion struct {
 // (something of that name or UUID is there, and is not ours); ErrPermanent (the
 // host refuses the spec, in libvirt's words); ErrUnsupported.
 type Builder interface {
+	// Identity returns what the VM of an owner is called, without asking the
+	// host. It follows from Fleet, Proxy and UID alone.
+	Identity(o model.Owner) Built
 	// Create returns the UUID and domain name of a VM that is defined, has its
 	// volumes, runs, and starts with its host.
 	Create(ctx context.Context, b Build, progress func(model.Progress)) (Built, error)

@@ -104,7 +104,10 @@ func convert(s *session, err error) error {
 		return nil
 	}
 	var le golibvirt.Error
+	var own *classed
 	switch {
+	case errors.As(err, &own): // a verdict of ours on what the daemon said
+		return err
 	case errors.As(err, &le):
 		return &provider.CodedError{Code: int(le.Code), Message: le.Message}
 	case errors.Is(err, golibvirt.ErrUnsupported):

@@ -22,7 +22,18 @@ func (h *Host) onUp(l *Link, s *session) {
 			if !ok {
 				return "", ""
 			}
+			if t := golibvirt.DomainEventType(m.Msg.Event); t == golibvirt.DomainEventDefined || t == golibvirt.DomainEventUndefined {
+				h.marks.forget(formatUUID(m.Msg.Dom.UUID)) // a definition has its own metadata
+			}
 			return m.Msg.Dom.Name, lifecycleWord(golibvirt.DomainEventType(m.Msg.Event))
+		})
+		h.subscribe(ctx, l, s, golibvirt.DomainEventIDMetadataChange, func(ev any) (string, string) {
+			m, ok := ev.(*golibvirt.DomainEventCallbackMetadataChangeMsg)
+			if !ok || len(m.Nsuri) > 0 && m.Nsuri[0] != markURI {
+				return "", ""
+			}
+			h.marks.forget(formatUUID(m.Dom.UUID))
+			return m.Dom.Name, "mark changed"
 		})
 		h.subscribe(ctx, l, s, golibvirt.DomainEventIDAgentLifecycle, func(ev any) (string, string) {
 			m, ok := ev.(*golibvirt.DomainEventCallbackAgentLifecycleMsg)

@@ -23,6 +23,7 @@ func (h *Host) Get(ctx context.Context, req provider.GetRequest) (model.Instance
 	if err != nil {
 		return in, h.domErr(req.Domain, err)
 	}
+	h.known(&in)
 	if in.State != model.InstanceUnknown { // paused or stopped: nobody to ask
 		return in, nil
 	}

@@ -361,7 +361,8 @@ func TestGet_setsTheAgentTimeoutOncePerIncarnation(t *testing.T) {
 	})
 }
 
-// A poll of a hundred domains is one call for the states and one for the leases.
+// A poll of a hundred domains is one call for the states and one for the leases,
+// once the marks are known; they are read a bounded number at a time.
 func TestList_isCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simhost.Options{}, nil)
@@ -371,6 +372,15 @@ func TestList_isCheap(t *testing.T) {
 		for _, d := range r.sim.Domains() {
 			if _, err := r.get(t, d.Name()); err != nil {
 				t.Fatal(err)
+			}
+		}
+		for _, want := range []int{marksPerListing, 100 - marksPerListing} {
+			r.sim.ResetCalls()
+			if _, err := r.List(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := r.sim.Calls()[simhost.ProcDomainGetMetadata]; n != want {
+				t.Errorf("%d marks read in one listing, want %d", n, want)
 			}
 		}
 		time.Sleep(2 * time.Second) // virtual: let the shared looks grow old
@@ -387,7 +397,7 @@ func TestList_isCheap(t *testing.T) {
 			t.Errorf("%d calls, at most 3 are allowed: %v", total, r.sim.Calls())
 		}
 		for _, in := range l.Instances {
-			if len(in.Outcomes) != 1 || in.Outcomes[0].Kind != addrs {
+			if !in.OwnerKnown || !in.Owner.Zero() || len(in.Outcomes) != 1 || in.Outcomes[0].Kind != addrs {
 				t.Fatalf("%s: outcomes %v, want its lease", in.Name, in.Outcomes)
 			}
 		}

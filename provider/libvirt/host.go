@@ -45,10 +45,17 @@ type Host struct {
 	uuidGen   uint64 // the generation that told it
 	arpBroken bool
 	clock     clock
-	hung      map[string]quarantine // by UUID
+	hung      map[string]quarantine            // by UUID
+	busy      map[golibvirt.UUID]chan struct{} // VMs on which a lifecycle call works
+	bases     map[string]*baseFlight           // uploads of base images under way, by pool and volume
+
+	marks marks
 }
 
-var _ provider.Host = (*Host)(nil)
+var (
+	_ provider.Host    = (*Host)(nil)
+	_ provider.Builder = (*Host)(nil)
+)
 
 // cachedInfo is a domain's XML as far as it matters, for one incarnation.
 type cachedInfo struct {
@@ -82,7 +89,8 @@ type networkFacts struct {
 
 // New starts a host: its link dials at once.
 func New(o Options) *Host {
-	h := &Host{opts: o, name: o.Link.Host, infos: map[string]cachedInfo{}, agents: map[string]*agentCall{}, hung: map[string]quarantine{}, networks: map[string]*networkCache{}}
+	h := &Host{opts: o, name: o.Link.Host, infos: map[string]cachedInfo{}, agents: map[string]*agentCall{}, hung: map[string]quarantine{}, networks: map[string]*networkCache{},
+		busy: map[golibvirt.UUID]chan struct{}{}, bases: map[string]*baseFlight{}}
 	if h.opts.OnEvent == nil {
 		h.opts.OnEvent = func(provider.Event) {}
 	}

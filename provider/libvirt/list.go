@@ -22,7 +22,8 @@ type looked struct {
 }
 
 // List implements provider.Host: one call for all states, and one for the
-// leases of each network on which a domain that has been asked for lives.
+// leases of each network on which a domain that has been asked for lives; and one
+// for each mark that is not known yet, a bounded number of them.
 func (h *Host) List(ctx context.Context) (provider.Listing, error) {
 	now := time.Now()
 	lk, err := h.listing.get(ctx, now, h.look)
@@ -31,6 +32,7 @@ func (h *Host) List(ctx context.Context) (provider.Listing, error) {
 	}
 	out := provider.Listing{Generation: lk.gen, At: lk.at, Instances: make([]model.Instance, len(lk.all))}
 	copy(out.Instances, lk.all)
+	h.readMarks(ctx, out.Instances, lk.doms)
 	for i := range out.Instances {
 		in := &out.Instances[i]
 		info, ok := h.cached(in)
@@ -109,6 +111,7 @@ func (h *Host) forgetGone(lk looked) {
 	for _, in := range lk.all {
 		here[in.UUID] = true
 	}
+	h.marks.only(here)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for u := range h.infos {

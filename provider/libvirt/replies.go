@@ -23,8 +23,11 @@ const (
 	statusContinue = 2
 )
 
-// procUpload is the one procedure with a stream that virdeck calls.
-const procUpload = 208
+// The procedures with a stream that virdeck calls.
+const (
+	procUpload   = 208
+	procDownload = 209
+)
 
 // walk goes over a payload in XDR (RFC 4506).
 type walk struct{ rest []byte }
@@ -118,8 +121,19 @@ func replyShape(proc uint32) (shape, bool) {
 	switch proc {
 	case 1, 2, // open, close
 		12, 33, 234, 258, 317, // destroy, shutdown, destroy and shutdown with flags, deregister
-		procUpload: // the stream follows
+		29, 94, 231, 264, // set autostart, delete a volume, undefine with flags, set metadata
+		procUpload, procDownload: // the stream follows
 		return nothing, true
+	case 23, 24, 350: // look up a domain by name and by UUID, define one
+		return domain, true
+	case 15: // autostart
+		return word, true
+	case 100, 265: // a volume's path, a domain's metadata
+		return text, true
+	case 93: // create a volume: pool, name, key
+		return seq(text, text, text), true
+	case 98: // a volume's type, capacity and allocation
+		return seq(word, hyper, hyper), true
 	case 9: // start a domain: nothing, in this version of the protocol
 		return nothing, true
 	case 66: // authentication types
@@ -154,6 +168,8 @@ func eventShape(proc uint32) (shape, bool) {
 		return seq(word, domain, word, word), true
 	case 348: // agent lifecycle
 		return seq(word, domain, word, word), true
+	case 379: // a change of metadata
+		return seq(word, domain, word, list(text)), true
 	}
 	return nil, false
 }
@@ -177,7 +193,7 @@ func inspect(frame []byte) (pass bool, err error) {
 		if s, known = eventShape(proc); !known {
 			return false, nil
 		}
-	case kind == typeStream && (status == statusOK || status == statusContinue) && proc == procUpload: // all has arrived, or it begins
+	case kind == typeStream && (status == statusOK || status == statusContinue) && (proc == procUpload || proc == procDownload): // data, or the end
 		s, known = nothing, true
 	case (kind == typeReply || kind == typeStream) && status == statusError:
 		s, known = errorShape, true

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 
@@ -21,8 +22,18 @@ import (
 // if not nil, is told of the bytes sent so far, from the uploading goroutine.
 //
 // Errors: the context's own; ErrLinkDown if no connection can be made or it dies;
-// else the host's. A failed upload leaves the volume with whatever has arrived.
+// a transfer that stands still for a minute; else the host's. A failed upload leaves the volume with whatever has arrived.
 func (h *Host) Upload(ctx context.Context, pool, volume string, r io.Reader, size int64, progress func(int64)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stall := time.AfterFunc(stallLimit, func() { cancel(fmt.Errorf("nothing could be sent for %s", stallLimit)) })
+	defer stall.Stop()
+	told := func(n int64) {
+		stall.Reset(stallLimit)
+		if progress != nil {
+			progress(n)
+		}
+	}
 	err := h.link.apart(ctx, func(v *golibvirt.Libvirt) error {
 		p, err := v.StoragePoolLookupByName(pool)
 		if err != nil {
@@ -32,7 +43,7 @@ func (h *Host) Upload(ctx context.Context, pool, volume string, r io.Reader, siz
 		if err != nil {
 			return err
 		}
-		c := &counter{r: io.LimitReader(r, size+1), told: progress}
+		c := &counter{r: io.LimitReader(r, size+1), told: told}
 		if err := v.StorageVolUpload(vol, c, 0, uint64(size), 0); err != nil { //nolint:gosec // a size is not negative
 			return errors.Join(c.err, err)
 		}
@@ -42,7 +53,7 @@ func (h *Host) Upload(ctx context.Context, pool, volume string, r io.Reader, siz
 		return nil
 	})
 	if err != nil {
-		return h.wrap(fmt.Errorf("upload to volume %s/%s: %w", pool, volume, err))
+		return h.wrap(fmt.Errorf("upload to volume %s/%s: %w", pool, volume, stalled(ctx, err)))
 	}
 	return nil
 }
@@ -58,7 +69,7 @@ type counter struct {
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	total := c.n.Add(int64(n))
-	if c.told != nil && n > 0 {
+	if n > 0 {
 		c.told(total)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {

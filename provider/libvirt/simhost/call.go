@@ -16,7 +16,8 @@ type call struct {
 	conn   *conn
 	proc   Proc
 	serial uint32
-	last   bool // the connection ends after the answer
+	last   bool     // the connection ends after the answer
+	then   [][]byte // frames that follow the answer
 }
 
 // A procedure is one entry of the daemon's table.
@@ -95,11 +96,29 @@ func (c *conn) run(h header, args []byte) {
 		return
 	}
 	out := frame(reply, data)
-	if f != nil {
+	if f != nil && f.Kind != FaultDelay && f.Kind != FaultHang {
 		c.after(f, reply, out, done)
 		return
 	}
 	c.send(outgoing{data: out, done: done, cut: k.last})
+	c.follow(k)
+}
+
+// follow sends the frames of a download; a fault of streams cuts them short.
+func (c *conn) follow(k *call) {
+	if len(k.then) == 0 {
+		return
+	}
+	k.h.mu.Lock()
+	f := k.h.fault(k.proc, "", true)
+	k.h.mu.Unlock()
+	for i, b := range k.then {
+		if f != nil && i == len(k.then)/2 {
+			c.send(outgoing{data: b[:len(b)/2], cut: true})
+			return
+		}
+		c.send(outgoing{data: b})
+	}
 }
 
 // spin keeps a processor busy for d. Where time stands still it gives up after
@@ -144,7 +163,7 @@ func (k *call) fault(args []byte) *installed {
 	if len(k.h.faults) == 0 {
 		return nil
 	}
-	return k.h.fault(k.proc, k.h.about(k.proc, args))
+	return k.h.fault(k.proc, k.h.about(k.proc, args), false)
 }
 
 // about returns the name of the domain that a call is about, or "". Calls about
@@ -196,7 +215,7 @@ func (k *call) before(f *installed, reply header, done func()) bool {
 	case FaultCutBefore:
 		k.conn.close()
 		return false
-	case FaultCutReply, FaultCutInside, FaultGarbage, FaultNoise, FaultShort, FaultHuge:
+	case FaultCutReply, FaultCutInside, FaultGarbage, FaultNoise, FaultShort, FaultHuge, FaultCutStream:
 	}
 	return true
 }
@@ -204,7 +223,7 @@ func (k *call) before(f *installed, reply header, done func()) bool {
 // after applies what a fault does to the answer.
 func (c *conn) after(f *installed, reply header, out []byte, done func()) {
 	switch f.Kind {
-	case FaultError, FaultHang, FaultDelay, FaultCutBefore:
+	case FaultError, FaultHang, FaultDelay, FaultCutBefore, FaultCutStream:
 		c.send(outgoing{data: out, done: done})
 	case FaultCutReply:
 		c.close()

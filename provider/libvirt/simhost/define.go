@@ -24,6 +24,7 @@ type definition struct {
 	spec  DomainSpec
 	disks []disk
 	meta  metadata
+	efi   bool
 }
 
 // disk is a disk of a defined domain: a file, or a volume of a pool.
@@ -44,6 +45,9 @@ type domainXML struct {
 	Metadata    struct {
 		Inner string `xml:",innerxml"`
 	} `xml:"metadata"`
+	OS struct {
+		Firmware string `xml:"firmware,attr"`
+	} `xml:"os"`
 	Memory     *sizeXML `xml:"memory"`
 	VCPUs      string   `xml:"vcpu"`
 	Interfaces []struct {
@@ -128,7 +132,7 @@ func define(c *call, text string) (libvirt.Domain, *Error) {
 		h.opts.OnDefine(&def.spec)
 	}
 	d = h.newDomain(def.spec)
-	d.defined, d.disks, d.config = true, def.disks, def.meta
+	d.defined, d.disks, d.config, d.efi = true, def.disks, def.meta, def.efi
 	h.emitLifecycle(d, libvirt.DomainEventDefined, int32(libvirt.DomainEventDefinedAdded))
 	return d.ref(), nil
 }
@@ -151,7 +155,7 @@ func (d *Domain) redefine(def *definition) {
 		d.nics = append(d.nics, d.h.newNIC(d, n))
 	}
 	d.spec.NoAgentChannel, d.spec.MemoryMiB, d.spec.VCPUs = def.spec.NoAgentChannel, def.spec.MemoryMiB, def.spec.VCPUs
-	d.defined, d.disks, d.next = true, def.disks, nil
+	d.defined, d.disks, d.next, d.efi = true, def.disks, nil, def.efi
 }
 
 // parseDomain reads a domain's definition.
@@ -212,6 +216,7 @@ func parseDomain(text string) (*definition, *Error) {
 		return nil, fail(fromDomain, libvirt.ErrXMLDetail, "(domain_definition):1: %s", err.Error())
 	}
 	def.meta.elements = elements
+	def.efi = x.OS.Firmware == "efi"
 	return def, nil
 }
 
@@ -289,7 +294,25 @@ func (d *Domain) disksThere() *Error {
 			if v == nil {
 				return fail(fromNone, libvirt.ErrSystemError, "Cannot access storage file '%s': No such file or directory", file)
 			}
+			if b := d.h.volumeAt(v.Backing); b != nil && b.noQcow2(v.BackingFormat) {
+				return fail(fromQEMU, libvirt.ErrInternalError, "process exited while connecting to monitor: "+
+					"Could not open '%s': Image is not in qcow2 format", v.Backing)
+			}
 			file = v.Backing
+		}
+	}
+	return nil
+}
+
+// networksThere checks what libvirt needs to start a domain that a client defined:
+// its networks.
+func (d *Domain) networksThere() *Error {
+	if !d.defined {
+		return nil
+	}
+	for _, n := range d.nics {
+		if n.spec.Network != "" && d.h.network(n.spec.Network) == nil {
+			return fail(fromNetwork, libvirt.ErrNoNetwork, "no network with matching name '%s'", n.spec.Network)
 		}
 	}
 	return nil

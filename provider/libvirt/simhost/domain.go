@@ -104,6 +104,7 @@ type Domain struct {
 	nics       []*nic
 	disks      []disk
 	defined    bool        // by a client: the disks are its own
+	efi, nvram bool        // boots by firmware that keeps variables; has done so
 	config     metadata    // of the configuration
 	live       metadata    // of this run
 	next       *definition // the configuration after this run, when it is another
@@ -167,7 +168,11 @@ func (d *Domain) Host() *Host { return d.h }
 func (d *Domain) UUID() [16]byte { return d.uuid }
 
 // Port returns the port of the proxy in the guest.
-func (d *Domain) Port() int { return d.spec.Port }
+func (d *Domain) Port() int {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	return d.spec.Port
+}
 
 // Exit returns the address that the origin sees.
 func (d *Domain) Exit() netip.Addr { return d.exit }
@@ -226,4 +231,11 @@ func (d *Domain) Addresses() []netip.Addr {
 		}
 	}
 	return out
+}
+
+// Autostart says whether the domain starts with its host.
+func (d *Domain) Autostart() bool {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	return d.autostart
 }

@@ -33,6 +33,10 @@ const (
 	FaultShort
 	// FaultHuge answers with a frame that announces almost 4 GiB.
 	FaultHuge
+	// FaultCutStream closes the connection in the middle of a stream: an upload
+	// when half of its next packet is written, a download when half is sent. It
+	// hits streams alone; Proc may tell which.
+	FaultCutStream
 )
 
 // A Fault is something that goes wrong with calls.
@@ -49,6 +53,8 @@ type Fault struct {
 	Delay time.Duration
 	// Times is how many calls it hits before it is spent; zero means no limit.
 	Times int
+	// After is how many calls that fit it lets pass before it hits the first.
+	After int
 }
 
 // Inject installs a fault. Of several that fit a call the oldest hits. The
@@ -78,10 +84,15 @@ type installed struct {
 	removed chan struct{}
 }
 
-// fault returns the fault that hits a call, and counts it. The caller holds h.mu.
-func (h *Host) fault(p Proc, domain string) *installed {
+// fault returns the fault that hits a call, or a stream after its call, and
+// counts it. The caller holds h.mu.
+func (h *Host) fault(p Proc, domain string, stream bool) *installed {
 	for i, f := range h.faults {
-		if f.Proc != 0 && f.Proc != p || f.Domain != "" && f.Domain != domain {
+		if f.Proc != 0 && f.Proc != p || f.Domain != "" && f.Domain != domain || stream != (f.Kind == FaultCutStream) {
+			continue
+		}
+		if f.After > 0 {
+			f.After--
 			continue
 		}
 		if f.Times > 0 {

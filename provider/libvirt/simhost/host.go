@@ -96,6 +96,8 @@ type Host struct {
 	noEvents  bool
 	clock     time.Duration // how far the daemon's clock is ahead
 	claims    uint64        // order in which guests took their addresses
+
+	violations []string
 }
 
 // New makes a host; its daemon runs at once. Close ends it.
@@ -149,7 +151,7 @@ func New(opts Options) *Host {
 		h.nets = append(h.nets, newNetwork(spec))
 	}
 	for _, spec := range opts.Pools {
-		h.pools = append(h.pools, newPool(spec))
+		h.pools = append(h.pools, h.newPool(spec))
 	}
 	h.daemon = h.newDaemon()
 	return h

@@ -107,6 +107,11 @@ func (d *Domain) start(paused bool) *Error {
 	if e := d.disksThere(); e != nil {
 		return e
 	}
+	if e := d.networksThere(); e != nil {
+		return e
+	}
+	d.readSeed()
+	d.nvram = d.nvram || d.efi
 	d.activate(paused)
 	d.guest.bootStages(d, d.spec.Boot)
 	return nil

@@ -239,3 +239,18 @@ func renamed(text string, rename func(name, prefix string) string, extra string)
 	}
 	return b.String(), nil
 }
+
+// Metadata returns the element of a namespace, without it, of the configuration
+// or of the running domain; "" when there is none.
+func (d *Domain) Metadata(uri string, live bool) string {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	m := &d.config
+	if live {
+		m = &d.live
+	}
+	if i := m.element(uri); i >= 0 {
+		return m.elements[i].xml
+	}
+	return ""
+}

@@ -83,6 +83,7 @@ const (
 	ProcStorageVolGetPath                 Proc = 100
 	ProcStoragePoolIsActive               Proc = 154
 	ProcStorageVolUpload                  Proc = 208
+	ProcStorageVolDownload                Proc = 209
 	ProcConnectListAllStoragePools        Proc = 281
 	ProcStoragePoolListAllVolumes         Proc = 282
 	ProcDomainDefineXML                   Proc = 11
@@ -235,6 +236,8 @@ func (p Proc) String() string {
 		return "StoragePoolIsActive"
 	case ProcStorageVolUpload:
 		return "StorageVolUpload"
+	case ProcStorageVolDownload:
+		return "StorageVolDownload"
 	case ProcConnectListAllStoragePools:
 		return "ConnectListAllStoragePools"
 	case ProcStoragePoolListAllVolumes:

@@ -99,16 +99,20 @@ func domainResume(c *call, a *libvirt.DomainResumeArgs) (void, *Error) {
 }
 
 func domainUndefine(c *call, a *libvirt.DomainUndefineArgs) (void, *Error) {
-	return act(c, a.Dom, undefineIfPersistent)
+	return act(c, a.Dom, func(d *Domain) *Error { return d.undefineWith(0) })
 }
 
 func domainUndefineFlags(c *call, a *libvirt.DomainUndefineFlagsArgs) (void, *Error) {
-	return act(c, a.Dom, undefineIfPersistent)
+	return act(c, a.Dom, func(d *Domain) *Error { return d.undefineWith(a.Flags) })
 }
 
-func undefineIfPersistent(d *Domain) *Error {
-	if !d.persistent {
+func (d *Domain) undefineWith(flags libvirt.DomainUndefineFlagsValues) *Error {
+	const keep = libvirt.DomainUndefineKeepNvram
+	switch {
+	case !d.persistent:
 		return fail(fromQEMU, libvirt.ErrOperationInvalid, "cannot undefine transient domain")
+	case d.nvram && flags&(libvirt.DomainUndefineNvram|keep) == 0:
+		return fail(fromQEMU, libvirt.ErrOperationInvalid, "cannot undefine domain with nvram")
 	}
 	d.undefine()
 	return nil

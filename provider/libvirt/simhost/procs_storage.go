@@ -2,6 +2,7 @@ package simhost
 
 import (
 	"encoding/xml"
+	"path"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,7 @@ func storageProcs() table {
 		ProcStorageVolGetPath:          {high: true, run: typed(volPath)},
 		ProcStorageVolDelete:           {write: true, run: typed(volDelete)},
 		ProcStorageVolUpload:           {write: true, run: typed(volUpload)},
+		ProcStorageVolDownload:         {write: true, run: typed(volDownload)},
 	}
 }
 
@@ -242,6 +244,7 @@ func volDelete(c *call, a *libvirt.StorageVolDeleteArgs) (void, *Error) {
 		if v.uploads > 0 {
 			return void{}, fail(fromStorage, libvirt.ErrOperationInvalid, "volume '%s' is still in use.", v.Name)
 		}
+		v.touched("deleted")
 		for i, o := range v.pool.volumes {
 			if o == v {
 				v.pool.volumes = append(v.pool.volumes[:i:i], v.pool.volumes[i+1:]...)
@@ -293,7 +296,7 @@ const overlayAllocation = 196_616
 func volCreateXML(c *call, a *libvirt.StorageVolCreateXMLArgs) (libvirt.StorageVolCreateXMLRet, *Error) {
 	return onActivePool(c, a.Pool, func(p *pool) (libvirt.StorageVolCreateXMLRet, *Error) {
 		var r libvirt.StorageVolCreateXMLRet
-		spec, e := c.h.volumeSpec(a.XML)
+		spec, e := c.h.volumeSpec(p, a.XML)
 		if e != nil {
 			return r, e
 		}
@@ -309,7 +312,7 @@ func volCreateXML(c *call, a *libvirt.StorageVolCreateXMLArgs) (libvirt.StorageV
 }
 
 // volumeSpec reads a volume's definition. The caller holds h.mu.
-func (h *Host) volumeSpec(text string) (VolumeSpec, *Error) {
+func (h *Host) volumeSpec(p *pool, text string) (VolumeSpec, *Error) {
 	var x volumeXML
 	if err := xml.Unmarshal([]byte(text), &x); err != nil {
 		return VolumeSpec{}, fail(fromStorage, libvirt.ErrXMLDetail, "(storage_volume_definition):1: %s", err.Error())
@@ -327,6 +330,10 @@ func (h *Host) volumeSpec(text string) (VolumeSpec, *Error) {
 			return spec, fail(fromStorage, libvirt.ErrSystemError, "inaccessible backing store volume %s: No such file or directory", x.Backing.Path)
 		}
 		spec.Backing, spec.BackingFormat = x.Backing.Path, x.Backing.Format.Type
+		if base.noQcow2(spec.BackingFormat) {
+			return spec, fail(fromStorage, libvirt.ErrInternalError, "Child process (/usr/bin/qemu-img create) unexpected exit status 1: "+
+				"qemu-img: %s: Could not open '%s': Image is not in qcow2 format", path.Join(p.spec.Path, spec.Name), x.Backing.Path)
+		}
 	}
 	switch {
 	case x.Capacity != nil:

@@ -116,7 +116,7 @@ func (d *Domain) listens(port int) reachability {
 // "" when the guest has no address.
 func (d *Domain) ProxyAddress() string {
 	if a := d.Addresses(); len(a) > 0 {
-		return net.JoinHostPort(a[0].String(), strconv.Itoa(d.spec.Port))
+		return net.JoinHostPort(a[0].String(), strconv.Itoa(d.Port()))
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package simhost
 
 import (
+	"bytes"
 	"fmt"
 	"path"
 	"slices"
@@ -55,6 +56,7 @@ type Volume struct {
 const keptContent = 16 << 20
 
 type pool struct {
+	h       *Host
 	spec    PoolSpec
 	uuid    [16]byte
 	active  bool
@@ -64,12 +66,13 @@ type pool struct {
 type volume struct {
 	pool *pool
 	VolumeSpec
-	content []byte
-	written uint64
-	uploads int // open ones
+	content  []byte
+	written  uint64
+	uploads  int  // open ones
+	uploaded bool // something was, ever
 }
 
-func newPool(spec PoolSpec) *pool {
+func (h *Host) newPool(spec PoolSpec) *pool {
 	if spec.UUID == ([16]byte{}) {
 		spec.UUID = derivedUUID("pool", spec.Name)
 	}
@@ -79,7 +82,7 @@ func newPool(spec PoolSpec) *pool {
 	if spec.Capacity == 0 {
 		spec.Capacity = 100 << 30
 	}
-	return &pool{spec: spec, uuid: spec.UUID, active: !spec.Inactive}
+	return &pool{h: h, spec: spec, uuid: spec.UUID, active: !spec.Inactive}
 }
 
 // AddPool adds a pool, or replaces the one of that name with its volumes.
@@ -87,7 +90,7 @@ func (h *Host) AddPool(spec PoolSpec) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pools = slices.DeleteFunc(h.pools, func(p *pool) bool { return p.spec.Name == spec.Name })
-	h.pools = append(h.pools, newPool(spec))
+	h.pools = append(h.pools, h.newPool(spec))
 }
 
 // SetPoolActive starts or stops a pool; without effect when there is none.
@@ -216,6 +219,7 @@ func (v *volume) ref() libvirt.StorageVol {
 // had. The file grows with it, and what a guest would see of a raw one.
 func (v *volume) write(at uint64, data []byte) bool {
 	end := at + uint64(len(data))
+	v.uploaded = true
 	if grow := end - min(end, v.Allocation); grow > v.pool.free() {
 		return false
 	}
@@ -288,4 +292,63 @@ func (v *volume) xml() string {
 	}
 	line("</volume>")
 	return b.String()
+}
+
+// fileSize is how long the volume's file is.
+func (v *volume) fileSize() uint64 {
+	if v.Format == "raw" {
+		return max(v.Capacity, v.written)
+	}
+	return max(v.Allocation, v.written)
+}
+
+// noQcow2 says that a program which is told that the file is qcow2 will find that
+// it is none. Of a file that was put there by hand nothing is known.
+func (v *volume) noQcow2(format string) bool {
+	return format == "qcow2" && v.uploaded && !bytes.HasPrefix(v.content, []byte("QFI\xfb"))
+}
+
+// touched records that something was done to a volume on which a guest runs. A
+// real daemon lets it happen, and so does this one.
+func (v *volume) touched(how string) {
+	h := v.pool.h
+	for _, d := range h.domains {
+		if d.active() && d.restsOn(v) {
+			h.violations = append(h.violations, fmt.Sprintf("volume %s was %s under the running domain %s", v.Name, how, d.spec.Name))
+		}
+	}
+}
+
+// restsOn says whether a file of the running guest is this volume, or rests on it.
+func (d *Domain) restsOn(v *volume) bool {
+	if !d.defined {
+		return false
+	}
+	for _, k := range d.disks {
+		for o := d.h.diskVolume(k); o != nil; o = d.h.volumeAt(o.Backing) {
+			if o == v {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// diskVolume returns the volume that a disk is, or nil.
+func (h *Host) diskVolume(k disk) *volume {
+	if k.volume == "" {
+		return h.volumeAt(k.file)
+	}
+	if p := h.pool(k.pool); p != nil {
+		return p.volume(k.volume)
+	}
+	return nil
+}
+
+// Violations returns what clients have done that harms a guest and that a daemon
+// does not refuse: volumes deleted or written under a running domain.
+func (h *Host) Violations() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.violations)
 }

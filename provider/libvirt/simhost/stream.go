@@ -22,6 +22,7 @@ func volUpload(c *call, a *libvirt.StorageVolUploadArgs) (void, *Error) {
 		if v.uploads > 0 {
 			return void{}, fail(fromStorage, libvirt.ErrOperationInvalid, "volume '%s' is still in use.", v.Name)
 		}
+		v.touched("written")
 		v.uploads++
 		c.conn.streams[c.serial] = &upload{v: v, at: a.Offset}
 		return void{}, nil
@@ -36,6 +37,11 @@ func (c *conn) stream(h header, data []byte) {
 	defer host.mu.Unlock()
 	u := c.streams[h.serial]
 	if u == nil || Proc(h.proc) != ProcStorageVolUpload {
+		return
+	}
+	if f := host.fault(ProcStorageVolUpload, "", true); f != nil && h.status == statusContinue {
+		u.v.write(u.at, data[:len(data)/2])
+		c.close()
 		return
 	}
 	answer := header{prog: h.prog, vers: h.vers, proc: h.proc, typ: typeStream, serial: h.serial, status: statusContinue}
@@ -60,4 +66,35 @@ func (c *conn) stream(h header, data []byte) {
 func (c *conn) endStream(serial uint32) {
 	c.streams[serial].v.uploads--
 	delete(c.streams, serial)
+}
+
+// chunk is how much of a volume goes into one packet of a download.
+const chunk = 256 << 10
+
+// volDownload answers, and then sends what the volume's file holds, as far as it
+// is asked for; zero is to the end. An empty packet says that this was all.
+func volDownload(c *call, a *libvirt.StorageVolDownloadArgs) (void, *Error) {
+	return onVolume(c, a.Vol, func(v *volume) (void, *Error) {
+		end := v.fileSize()
+		if a.Length > 0 {
+			end = min(end, a.Offset+a.Length)
+		}
+		head := header{prog: progRemote, vers: 1, proc: uint32(ProcStorageVolDownload), typ: typeStream, serial: c.serial, status: statusContinue}
+		zeros := frame(head, make([]byte, chunk)) // one for all that was never written
+		for at := a.Offset; at < end; {
+			n := min(chunk, end-at)
+			f := zeros
+			if at < uint64(len(v.content)) || n < chunk {
+				data := make([]byte, n)
+				if at < uint64(len(v.content)) {
+					copy(data, v.content[at:])
+				}
+				f = frame(head, data)
+			}
+			c.then = append(c.then, f)
+			at += n
+		}
+		c.then = append(c.then, frame(head, nil))
+		return void{}, nil
+	})
 }

@@ -1,0 +1,415 @@
+package libvirt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	golibvirt "github.com/digitalocean/go-libvirt"
+
+	"virdeck/model"
+	"virdeck/provider"
+)
+
+// seedStep is how a seed's upload is called, to operators and in errors.
+const seedStep = "upload the seed"
+
+// Create implements provider.Builder. The order is "anchor first": the domain is
+// defined, with its mark, before any volume of its own is made, so that whatever
+// a crash leaves behind hangs on something that the next look finds. Nothing is
+// remembered between two steps but what the host itself shows.
+func (h *Host) Create(ctx context.Context, b provider.Build, progress func(model.Progress)) (provider.Built, error) {
+	id := identify(b.Owner)
+	c := &creation{h: h, id: id, b: b, tell: progress}
+	err := c.run(ctx)
+	return provider.Built{Domain: c.name(), UUID: formatUUID(id.uuid), MAC: id.mac}, h.buildErr("create", c.name(), err)
+}
+
+// creation is one run of Create.
+type creation struct {
+	h    *Host
+	id   identity
+	b    provider.Build
+	tell teller
+	now  *found // the domain as it was seen last; nil: there is none
+}
+
+// name is what the domain is called: by us, unless somebody has renamed it.
+func (c *creation) name() string {
+	if c.now != nil {
+		return c.now.dom.Name
+	}
+	return c.id.domain
+}
+
+func (c *creation) run(ctx context.Context) error {
+	if err := checkSpec(c.b.Spec); err != nil {
+		return permanent("%s", err)
+	}
+	if _, err := markText(c.mark(model.PhaseNew), ""); err != nil {
+		return permanent("%s", err)
+	}
+	release, err := c.h.alone(ctx, c.id.uuid)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := c.look(ctx); err != nil {
+		return err
+	}
+	unfinished, err := c.unfinished(ctx)
+	if err != nil {
+		return err
+	}
+	if unfinished {
+		if err := c.build(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.start(ctx); err != nil {
+		return err
+	}
+	return c.autostart(ctx)
+}
+
+// mark is the mark that this controller gives the domain.
+func (c *creation) mark(p model.MarkPhase) model.Owner {
+	o := c.b.Owner
+	o.Phase = p
+	o.CreatedAt = o.CreatedAt.UTC().Truncate(time.Second)
+	return o
+}
+
+// look finds the domain, and refuses one that is not ours.
+func (c *creation) look(ctx context.Context) error {
+	c.tell.step("look for the domain")
+	f, err := c.h.byUUID(ctx, c.id.uuid)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		c.now = nil
+		other, err := c.h.byName(ctx, c.id.domain)
+		if err != nil {
+			return err
+		}
+		if other != nil {
+			return conflict("a domain of this name is there with another UUID (%s): %s", formatUUID(other.dom.UUID), other.whose())
+		}
+		return nil
+	}
+	o := c.b.Owner
+	switch {
+	case !f.marked || f.owner.Fleet != o.Fleet || f.owner.UID != o.UID:
+		return conflict("domain %s has this proxy's UUID, and is not ours: %s", f.dom.Name, f.whose())
+	case f.owner.Controller != o.Controller && !c.b.Takeover:
+		return conflict("domain %s is another controller's: %s; --takeover takes it over", f.dom.Name, f.whose())
+	case f.owner.Phase == model.PhaseDeleting:
+		return conflict("domain %s is being removed; that must end first", f.dom.Name)
+	}
+	c.now = f
+	if f.owner.Controller != o.Controller {
+		c.tell.step("take the domain over")
+		mine := f.owner
+		mine.Controller = o.Controller
+		return c.h.writeMark(ctx, f, &mine)
+	}
+	return nil
+}
+
+// unfinished says whether the domain's volumes must be made.
+func (c *creation) unfinished(ctx context.Context) (bool, error) {
+	switch {
+	case c.now == nil:
+		return true, nil
+	case c.now.owner.Phase == model.PhaseReady && c.now.active():
+		return false, nil
+	case c.now.owner.Phase == model.PhaseReady:
+		whole, err := c.volumesThere(ctx)
+		if whole || err != nil {
+			return false, err
+		}
+		// Somebody has taken a disk away. There is nothing of it to keep.
+		o := c.now.owner
+		o.Phase = model.PhaseNew
+		return true, c.h.writeMark(ctx, c.now, &o)
+	case !c.now.active():
+		return true, nil
+	}
+	// It runs, and its mark says that it is not finished: started by somebody
+	// else, or marked anew by a definition that came late. With the right seed it
+	// is finished; without, what runs there is nothing that was asked for.
+	whole, err := c.seedRight(ctx)
+	if err != nil {
+		return false, err
+	}
+	if whole {
+		o := c.now.owner
+		o.Phase = model.PhaseReady
+		return false, c.h.writeMark(ctx, c.now, &o)
+	}
+	return true, c.h.switchOff(ctx, c.now, c.tell)
+}
+
+func (c *creation) volumesThere(ctx context.Context) (bool, error) {
+	return step(ctx, c.h, call{Class: ClassRead, What: "look up the volumes"}, func(v *golibvirt.Libvirt) (bool, error) {
+		for _, name := range []string{c.id.overlay, c.id.seed} {
+			if _, err := findVolume(v, c.b.Spec.Template.Storage, name); isCode(err, codeNoVolume) {
+				return false, nil
+			} else if err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
+func (c *creation) seedRight(ctx context.Context) (bool, error) {
+	want, err := seedImage(c.id, c.b.Spec)
+	if err != nil {
+		return false, err
+	}
+	got := newCollector(true)
+	err = c.h.download(ctx, c.b.Spec.Template.Storage, c.id.seed, maxSeed, got)
+	if code(err) == codeNoVolume {
+		return false, nil
+	}
+	return err == nil && bytes.Equal(got.data, want), err
+}
+
+// build makes the definition and the volumes, from wherever an earlier run has
+// stopped. The domain is not active, or not there.
+func (c *creation) build(ctx context.Context) error {
+	t := c.b.Spec.Template
+	worked, err := c.h.ensureBase(ctx, t, c.tell)
+	if err != nil {
+		return err
+	}
+	if worked { // that took its time
+		if err := c.look(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.define(ctx); err != nil {
+		return err
+	}
+	if err := c.overlay(ctx); err != nil {
+		return err
+	}
+	if err := c.seed(ctx); err != nil {
+		return err
+	}
+	c.tell.step("mark the domain ready")
+	o := c.mark(model.PhaseReady)
+	return c.h.writeMark(ctx, c.now, &o)
+}
+
+func (c *creation) define(ctx context.Context) error {
+	t := c.b.Spec.Template
+	text, err := domainXML(c.id, c.mark(model.PhaseNew), t)
+	if err != nil {
+		return permanent("%s", err)
+	}
+	var flags golibvirt.DomainDefineFlags
+	if t.XML != "" {
+		flags = golibvirt.DomainDefineValidate // what an operator wrote is held to libvirt's schema
+	}
+	c.tell.step("define the domain")
+	defer c.h.marks.forget(formatUUID(c.id.uuid))
+	err = c.h.act(ctx, "define the domain", c.id.domain, func(v *golibvirt.Libvirt) error {
+		_, err := v.DomainDefineXMLFlags(text, flags)
+		return err
+	})
+	if err != nil && code(err) != provider.CodeOperationFailed {
+		return err
+	}
+	// Whatever it said: a definition replaces another one of the same UUID and
+	// name without a word, and a name that is taken comes with a message that may
+	// be translated. What is there now decides.
+	if lerr := c.look(ctx); lerr != nil {
+		return lerr
+	}
+	switch {
+	case err != nil:
+		return err
+	case c.now == nil:
+		return provider.Transient("it was defined, and is gone", nil)
+	}
+	return nil
+}
+
+// overlay makes the disk. One that is there from an earlier run has never been
+// used by a guest, and may be half of one.
+func (c *creation) overlay(ctx context.Context) error {
+	t := c.b.Spec.Template
+	var capacity *uint64
+	if t.DiskMB > 0 {
+		n := uint64(t.DiskMB) << 20
+		capacity = &n
+	}
+	c.tell.step("create the disk")
+	return c.h.act(ctx, "create the disk", c.id.domain, func(v *golibvirt.Libvirt) error {
+		p, base, err := poolAndVolume(v, t.Storage, t.Base.VolumeName())
+		if err != nil {
+			return err
+		}
+		if capacity != nil && t.Base.File == "" {
+			if _, size, _, err := v.StorageVolGetInfo(base); err == nil && size > *capacity {
+				return permanent("disk of %d MiB is smaller than the base volume %s (%d MiB)", t.DiskMB, base.Name, (size+(1<<20-1))>>20)
+			}
+		}
+		path, err := v.StorageVolGetPath(base)
+		if err != nil {
+			return err
+		}
+		text, err := volumeXML(c.id.overlay, "qcow2", capacity, nil, path, t.Base.Format)
+		if err != nil {
+			return permanent("%s", err)
+		}
+		_, err = v.StorageVolCreateXML(p, text, 0)
+		if !isCode(err, codeVolumeExists) {
+			return err
+		}
+		if err := c.deleteUnused(v, p, c.id.overlay); err != nil {
+			return err
+		}
+		_, err = v.StorageVolCreateXML(p, text, 0)
+		return err
+	})
+}
+
+// errRuns says that a domain runs that must not.
+var errRuns error = &classed{"it has been started meanwhile", provider.ErrTransient}
+
+// deleteUnused deletes a volume of the domain after one more look at whether it
+// runs.
+func (c *creation) deleteUnused(v *golibvirt.Libvirt, p golibvirt.StoragePool, name string) error {
+	if err := mustBeOff(v, c.id.uuid); err != nil {
+		return err
+	}
+	return deleteVolume(v, p, name)
+}
+
+func mustBeOff(v *golibvirt.Libvirt, u golibvirt.UUID) error {
+	dom, err := v.DomainLookupByUUID(u)
+	if isCode(err, provider.CodeNoDomain) {
+		return nil
+	}
+	if err == nil && dom.ID >= 0 {
+		return errRuns
+	}
+	return err
+}
+
+// seed makes the seed volume and fills it, always anew: a length that is right
+// says nothing about what is inside.
+func (c *creation) seed(ctx context.Context) error {
+	img, err := seedImage(c.id, c.b.Spec)
+	if err != nil {
+		return err
+	}
+	pool, size := c.b.Spec.Template.Storage, uint64(len(img))
+	text, err := volumeXML(c.id.seed, "raw", &size, nil, "", "")
+	if err != nil {
+		return err
+	}
+	c.tell.step("create the seed")
+	err = c.h.act(ctx, "create the seed", c.id.domain, func(v *golibvirt.Libvirt) error {
+		p, err := v.StoragePoolLookupByName(pool)
+		if err != nil {
+			return err
+		}
+		_, err = v.StorageVolCreateXML(p, text, 0)
+		if !isCode(err, codeVolumeExists) {
+			return err
+		}
+		vol, err := v.StorageVolLookupByName(p, c.id.seed)
+		if err != nil {
+			return err
+		}
+		if _, have, _, err := v.StorageVolGetInfo(vol); err != nil || have == size {
+			return err
+		}
+		if err := c.deleteUnused(v, p, c.id.seed); err != nil {
+			return err
+		}
+		_, err = v.StorageVolCreateXML(p, text, 0)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = c.h.Upload(ctx, pool, c.id.seed, bytes.NewReader(img), int64(len(img)), func(n int64) { c.tell.bytes(seedStep, n, int64(len(img))) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", seedStep, unwrapHost(err))
+	}
+	return nil
+}
+
+func (c *creation) start(ctx context.Context) error {
+	if c.now.active() {
+		return nil
+	}
+	c.tell.step("start the domain")
+	dom := c.now.dom
+	err := c.h.act(ctx, "start the domain", dom.Name, func(v *golibvirt.Libvirt) error { return v.DomainCreate(dom) })
+	if code(err) == provider.CodeOperationInvalid { // somebody else was quicker, or it cannot be now
+		if lerr := c.look(ctx); lerr != nil {
+			return lerr
+		}
+		if c.now != nil && c.now.active() {
+			err = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.agentTimeout(ctx)
+}
+
+// agentTimeout sets the agent's response timeout as soon as there is a process
+// to set it for. A first read of the domain does so too, so its failure is none
+// of this.
+func (c *creation) agentTimeout(ctx context.Context) error {
+	in, dom, err := c.h.find(ctx, c.name(), time.Now())
+	if err == nil && in.State != model.InstanceStopped {
+		info, err := c.h.info(ctx, in, dom)
+		if err == nil {
+			c.h.setAgentTimeout(ctx, in, dom, info)
+		}
+	}
+	if errors.Is(err, provider.ErrLinkDown) {
+		return err
+	}
+	return ctx.Err()
+}
+
+// autostart comes last, so that a VM that is half made never boots by itself.
+func (c *creation) autostart(ctx context.Context) error {
+	c.tell.step("start it with its host")
+	return c.h.setAutostart(ctx, c.now.dom, true)
+}
+
+func (h *Host) setAutostart(ctx context.Context, dom golibvirt.Domain, on bool) error {
+	var want int32
+	if on {
+		want = 1
+	}
+	return h.act(ctx, "set autostart", dom.Name, func(v *golibvirt.Libvirt) error {
+		if is, err := v.DomainGetAutostart(dom); err != nil || is == want {
+			return err
+		}
+		return v.DomainSetAutostart(dom, want)
+	})
+}
+
+func poolAndVolume(v *golibvirt.Libvirt, pool, volume string) (golibvirt.StoragePool, golibvirt.StorageVol, error) {
+	p, err := v.StoragePoolLookupByName(pool)
+	if err != nil {
+		return p, golibvirt.StorageVol{}, err
+	}
+	vol, err := v.StorageVolLookupByName(p, volume)
+	return p, vol, err
+}
