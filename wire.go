@@ -90,9 +90,9 @@ func newEngine(ctx context.Context, c *config.Config, f flags, log *slog.Logger,
 		e.demo = demo.New(ctx, demo.Options{Scenario: s, Log: log})
 		hd.Dial, hd.Control = e.demo.DialProxy, e.demo.DialOrigin
 		targets = []config.Target{{URL: e.demo.OriginURL(), Status: []int{200}, EchoIP: true}}
-		deps.Hosts, deps.Proxies = demoFleet(e.demo.Stage, c, observer)
+		deps.Declared.Hosts, deps.Declared.Proxies = demoFleet(e.demo.Stage, c, observer)
 	} else {
-		deps.Hosts, deps.Proxies = declared(c, observer)
+		deps.Declared.Hosts, deps.Declared.Proxies = declared(c, observer)
 	}
 	for _, t := range targets {
 		u, err := health.ParseTarget(t.URL)

@@ -87,7 +87,7 @@ func (f *fleet) declare(host, name string) {
 func (f *fleet) start() {
 	f.t.Helper()
 	f.Controller = New(f.set, Deps{
-		Hosts: f.specs, Proxies: f.decl, Log: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0.5 },
+		Declared: Declared{Hosts: f.specs, Proxies: f.decl}, Log: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0.5 },
 		Health: func(dirty func(health.Key)) Health {
 			f.health = health.New(f.cfg, health.Deps{Dial: f.dialProxy, Control: f.origin.Dial, Dirty: dirty, Rand: func() float64 { return 0.5 }})
 			return f.health

@@ -17,15 +17,18 @@ import (
 type host struct {
 	c     *Controller
 	spec  HostSpec
-	prov  provider.Host // nil for the group of external proxies
+	prov  provider.Host    // nil for the group of external proxies
+	build provider.Builder // nil where VMs cannot be made
 	queue workqueue.TypedRateLimitingInterface[model.ProxyName]
 	wake  chan struct{}      // capacity 1: something is due earlier than planned
-	end   context.CancelFunc // stops the host alone; set when it is launched
+	end   context.CancelFunc // stops the host's loops alone; set when it is launched
+	ended chan struct{}      // closed when they have ended
 
 	mu        sync.Mutex
 	proxies   []*proxy // in declaration order
 	byName    map[model.ProxyName]*proxy
 	pinned    string // host UUID at first contact
+	pinSaved  string // what of it the store has
 	identGen  uint64 // newest link generation that has shown this UUID
 	misconfig string
 	arpBroken bool
@@ -34,19 +37,36 @@ type host struct {
 	strangers []string // undeclared domains
 	nextPoll  time.Time
 	link      model.LinkState
+	downSince time.Time // since when the link is not up; zero while it is
 	events    []model.Event
 	dirty     bool
 	view      *model.HostView
+
+	// Of managed VMs.
+	mail      chan struct{}      // slots of operators' power commands
+	writes    int                // under way
+	resting   bool               // no new one is begun: the settings are being changed
+	listGen   uint64             // link generation of the newest listing
+	listedAt  time.Time          // when that look began
+	pollErr   string             // why the newest look failed
+	marked    []model.Instance   // domains with a mark of this fleet, whoever made it
+	marksRead bool               // of every domain in the newest listing
+	seen      bool               // marksRead has once been true
+	orphans   map[string]*orphan // by uid
 }
 
 func newHost(c *Controller, hs HostSpec) *host {
 	h := &host{
-		c: c, spec: hs, byName: map[model.ProxyName]*proxy{}, wake: make(chan struct{}, 1), domains: -1,
+		c: c, spec: hs, byName: map[model.ProxyName]*proxy{}, wake: make(chan struct{}, 1), domains: -1, mail: make(chan struct{}, powerAtOnce),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[model.ProxyName](time.Second, 30*time.Second)),
 	}
+	h.pinned = c.state.Hosts[hs.Name]
+	h.pinSaved = h.pinned
+	h.link, h.downSince = model.LinkConnecting, time.Now()
 	if hs.Open != nil {
 		h.prov = hs.Open(h.onEvent, h.onLink)
+		h.build, _ = h.prov.(provider.Builder)
 	}
 	return h
 }
@@ -57,13 +77,21 @@ func (h *host) close() {
 	}
 }
 
-func (h *host) add(spec model.ProxySpec) {
+// add puts a proxy under the host, with what is remembered of it. m is nil for
+// one that is not managed.
+func (h *host) add(spec model.ProxySpec, m *managed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	p := &proxy{spec: spec, since: now, next: now.Add(h.spread(time.Second))}
+	p := &proxy{spec: spec, m: m, since: now, next: now.Add(h.spread(time.Second))}
+	h.restore(p, now)
+	if m != nil && m.uid == "" {
+		h.identify(p, h.c.newUID(), now, newCreds(spec.Name))
+	}
 	h.proxies = append(h.proxies, p)
 	h.byName[spec.Name] = p
+	h.nextPoll = time.Time{} // what the host says of it is wanted now
+	h.kickLoop()
 }
 
 // proxy returns a proxy by name, or nil.
@@ -109,15 +137,7 @@ const panicPause = 5 * time.Second
 // survive runs f again after a panic, until ctx ends.
 func (h *host) survive(ctx context.Context, what string, f func(context.Context)) {
 	for ctx.Err() == nil {
-		func() {
-			defer func() {
-				if r := recover(); r != nil {
-					h.c.log.Error("panic", "host", string(h.spec.Name), "in", what,
-						"panic", r, "stack", string(debug.Stack()))
-				}
-			}()
-			f(ctx)
-		}()
+		h.c.guard("host "+string(h.spec.Name)+": "+what, func() { f(ctx) })
 		t := time.NewTimer(panicPause)
 		select {
 		case <-ctx.Done():
@@ -125,6 +145,16 @@ func (h *host) survive(ctx context.Context, what string, f func(context.Context)
 		}
 		t.Stop()
 	}
+}
+
+// guard runs f, and logs a panic of it with its stack.
+func (c *Controller) guard(what string, f func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.log.Error("panic", "in", what, "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
+	f()
 }
 
 // loop polls and schedules.
@@ -199,6 +229,7 @@ func (h *host) poll(ctx context.Context) {
 		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 			return // the end of the program says nothing
 		}
+		h.pollErr = words(err)
 		h.failAll(err, now)
 		return
 	}
@@ -206,7 +237,10 @@ func (h *host) poll(ctx context.Context) {
 	if !h.checkIdentity(l, now) {
 		return
 	}
+	h.noteMarks(l)
+	h.noteOrphans()
 	h.noteStrangers(l)
+	defer h.c.kickManage()
 	for _, p := range h.proxies {
 		r := read{bulk: true, now: now, health: h.healthOf(p), hold: h.c.set.AddressHold}
 		in, ok := l.Find(p.spec.Domain)

@@ -21,6 +21,12 @@ func (h *host) onLink(ls model.LinkStatus) {
 	}
 	from := h.link
 	h.link = ls.State
+	switch {
+	case ls.State == model.LinkUp:
+		h.downSince = time.Time{}
+	case h.downSince.IsZero():
+		h.downSince = now
+	}
 	switch ls.State {
 	case model.LinkDown:
 		h.tellHost(from.String(), ls.State.String(), "link down: "+ls.LastError, now)

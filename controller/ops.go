@@ -17,11 +17,8 @@ const (
 	opsMax  = 100
 )
 
-// Limits of what an operator's command may take.
-const (
-	reconnectLimit = 15 * time.Second
-	powerLimit     = 60 * time.Second
-)
+// reconnectLimit is how long a reconnect waits for the new link.
+const reconnectLimit = 15 * time.Second
 
 // ops is the list of operators' commands, shared by every session.
 type ops struct {
@@ -29,6 +26,8 @@ type ops struct {
 	next model.OpID
 	list []model.Op
 	wg   sync.WaitGroup
+	// ended is told of each op that has ended, with no lock held.
+	ended func(model.Op)
 }
 
 // open adds a command, or joins an equal one that is under way.
@@ -65,12 +64,38 @@ func (o *ops) phase(id model.OpID, phase string) {
 }
 
 func (o *ops) end(id model.OpID, err error, result string) {
+	state := model.OpDone
+	if err != nil {
+		state, result = model.OpFailed, err.Error()
+	}
+	o.close(id, state, result)
+}
+
+// close ends an op, once.
+func (o *ops) close(id model.OpID, state model.OpState, result string) {
+	var was model.Op
 	o.edit(id, func(op *model.Op) {
-		op.State, op.Phase, op.Result, op.Ended = model.OpDone, "", result, time.Now()
-		if err != nil {
-			op.State, op.Result = model.OpFailed, err.Error()
+		if !op.Ended.IsZero() {
+			return
 		}
+		op.State, op.Phase, op.Result, op.Ended = state, "", result, time.Now()
+		was = *op
 	})
+	if was.ID != 0 && o.ended != nil {
+		o.ended(was)
+	}
+}
+
+// get returns an op by id.
+func (o *ops) get(id model.OpID) (model.Op, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, op := range o.list {
+		if op.ID == id {
+			return op, true
+		}
+	}
+	return model.Op{}, false
 }
 
 // snapshot returns a copy of what is still worth showing.
@@ -84,99 +109,6 @@ func (o *ops) snapshot(now time.Time) []model.Op {
 }
 
 func (o *ops) wait() { o.wg.Wait() }
-
-// Submit accepts or refuses an operator's command. It does not wait for the
-// host. The error is a model.Refusal whose text is for the operator.
-func (c *Controller) Submit(cmd model.Command) (model.OpID, error) {
-	h := c.host(cmd.Host)
-	if h == nil {
-		return 0, model.Refuse("there is no host %s", cmd.Host)
-	}
-	var p *proxy
-	if cmd.Proxy != "" {
-		if p = h.proxy(cmd.Proxy); p == nil {
-			return 0, model.Refuse("there is no proxy %s on %s", cmd.Proxy, cmd.Host)
-		}
-	}
-	if err := c.refuse(h, p, cmd); err != nil {
-		c.log.Warn("command refused", "verb", cmd.Verb.String(), "host", string(cmd.Host),
-			"proxy", string(cmd.Proxy), "by", cmd.By, "why", err.Error())
-		return 0, err
-	}
-	id, joined := c.ops.open(cmd, time.Now())
-	c.log.Info("command", "verb", cmd.Verb.String(), "host", string(cmd.Host),
-		"proxy", string(cmd.Proxy), "by", cmd.By, "joined", joined)
-	if !joined {
-		c.start(h, p, cmd, id)
-	}
-	c.touch()
-	return id, nil
-}
-
-// refuse returns why a command cannot be carried out now, or nil.
-func (c *Controller) refuse(h *host, p *proxy, cmd model.Command) error {
-	external := h.prov == nil
-	switch cmd.Verb {
-	case model.VerbReconcile, model.VerbStart, model.VerbStop, model.VerbRestart:
-		if p == nil {
-			return model.Refuse("%s needs a proxy", cmd.Verb)
-		}
-		if external {
-			return model.Refuse("%s is external: it has no VM to %s", p.spec.Name, cmd.Verb)
-		}
-		if c.set.Observer && cmd.Verb != model.VerbReconcile {
-			return model.Refuse("this virdeck only observes")
-		}
-		if ls := h.prov.Link(); ls.State != model.LinkUp {
-			return model.Refuse("the link to %s is %s: reconnect it first", h.spec.Name, ls.State)
-		}
-	case model.VerbReconcileHost:
-		if external {
-			return model.Refuse("external proxies have no host to look at")
-		}
-		if ls := h.prov.Link(); ls.State != model.LinkUp {
-			return model.Refuse("the link to %s is %s: reconnect it first", h.spec.Name, ls.State)
-		}
-	case model.VerbReconnect:
-		if external {
-			return model.Refuse("external proxies have no link")
-		}
-		if g := h.prov.Link().Generation; cmd.SeenGen != 0 && g != cmd.SeenGen {
-			return model.Refuse("the link to %s was replaced meanwhile: it is generation %d now, you saw %d", h.spec.Name, g, cmd.SeenGen)
-		}
-	case model.VerbDrain, model.VerbUndrain:
-		if p == nil {
-			return model.Refuse("%s needs a proxy", cmd.Verb)
-		}
-		h.mu.Lock()
-		drained := p.drained
-		h.mu.Unlock()
-		if drained == (cmd.Verb == model.VerbDrain) {
-			return model.Refuse("%s is %s already", p.spec.Name, map[bool]string{true: "drained", false: "not drained"}[drained])
-		}
-	default:
-		return model.Refuse("unknown command")
-	}
-	return nil
-}
-
-// start sets an accepted command going.
-func (c *Controller) start(h *host, p *proxy, cmd model.Command, id model.OpID) {
-	switch cmd.Verb {
-	case model.VerbReconcile:
-		c.ops.phase(id, "waiting for its read")
-		h.readNow(p, id)
-	case model.VerbReconcileHost:
-		h.reconcileHost(id)
-	case model.VerbReconnect:
-		c.ops.wg.Go(func() { h.reconnect(id) })
-	case model.VerbDrain, model.VerbUndrain:
-		h.setDrained(p, cmd.Verb == model.VerbDrain)
-		c.ops.end(id, nil, cmd.Verb.String()+"ed")
-	case model.VerbStart, model.VerbStop, model.VerbRestart:
-		c.ops.wg.Go(func() { h.power(p, cmd.Verb, id) })
-	}
-}
 
 // readNow queues a read of a proxy; ops are ended by it.
 func (h *host) readNow(p *proxy, ops ...model.OpID) {
@@ -247,27 +179,5 @@ func (h *host) touchLink() {
 	h.mu.Lock()
 	h.dirty = true
 	h.mu.Unlock()
-	h.c.touch()
-}
-
-// power starts, stops or restarts a VM on an operator's word.
-func (h *host) power(p *proxy, v model.Verb, id model.OpID) {
-	ctx, cancel := context.WithTimeout(h.c.ctx, powerLimit)
-	defer cancel()
-	h.c.ops.phase(id, v.String()+" of domain "+p.spec.Domain)
-	h.c.touch()
-	var err error
-	switch v {
-	case model.VerbStart:
-		err = h.prov.Start(ctx, p.spec.Domain)
-	case model.VerbStop:
-		err = h.prov.Stop(ctx, p.spec.Domain)
-	case model.VerbRestart:
-		err = h.prov.Restart(ctx, p.spec.Domain)
-	case model.VerbReconcile, model.VerbReconcileHost, model.VerbReconnect, model.VerbDrain, model.VerbUndrain:
-		return
-	}
-	h.c.ops.end(id, err, v.String()+" done")
-	h.readNow(p)
 	h.c.touch()
 }

@@ -8,6 +8,7 @@ import (
 
 	"virdeck/health"
 	"virdeck/model"
+	"virdeck/store"
 )
 
 // eventsKept is how many events of each proxy and host are kept.
@@ -16,18 +17,21 @@ const eventsKept = 50
 // proxy is a declared proxy with everything known of it. Its host's mutex
 // guards it.
 type proxy struct {
-	spec    model.ProxySpec
-	st      status
-	drained bool
-	tracked map[netip.Addr]model.Incarnation // what health was told to probe
-	rival   model.ProxyName                  // who holds the address that this one claims
-	claimed model.ProxyName                  // who holds the address that its sources name beside its own
-	told    netip.Addr                       // the last such address that was told of
-	next    time.Time                        // next scheduled address poll
-	due     bool                             // the queued read is a scheduled one
-	fresh   bool                             // the queued read must not use a recent listing
-	doubted time.Time                        // when a failing hop last asked for a read
-	waiting []model.OpID                     // ops that the next read ends
+	spec     model.ProxySpec
+	st       status
+	m        *managed    // nil for those that are not managed
+	saved    store.Proxy // what of it the store has
+	drained  bool
+	restored bool                             // was in rotation before the restart; until it is first tracked
+	tracked  map[netip.Addr]model.Incarnation // what health was told to probe
+	rival    model.ProxyName                  // who holds the address that this one claims
+	claimed  model.ProxyName                  // who holds the address that its sources name beside its own
+	told     netip.Addr                       // the last such address that was told of
+	next     time.Time                        // next scheduled address poll
+	due      bool                             // the queued read is a scheduled one
+	fresh    bool                             // the queued read must not use a recent listing
+	doubted  time.Time                        // when a failing hop last asked for a read
+	waiting  []model.OpID                     // ops that the next read ends
 
 	state  model.State
 	since  time.Time
@@ -66,9 +70,10 @@ func (h *host) syncHealth(p *proxy) {
 	for a := range want {
 		h.c.health.Track(health.Subject{
 			Proxy: p.spec.Name, Host: p.spec.Host, Address: a, Port: p.spec.Port, Kind: p.spec.Probe, Creds: p.spec.Creds,
+			Restored: p.restored && a == p.effective(),
 		})
 	}
-	p.tracked = want
+	p.tracked, p.restored = want, false
 }
 
 // healthOf returns the health of the proxy's present address.
@@ -121,18 +126,22 @@ func (h *host) refresh(p *proxy, now time.Time) {
 	if h.misconfig != "" {
 		readErr, failed = h.misconfig, true
 	}
-	inRot := hl.InRotation && !p.drained && p.rival == ""
+	inRot := hl.InRotation && !p.drained && p.rival == "" && !p.leaving()
 	hl.InRotation = inRot
 	facts := model.Facts{
 		Drained: p.drained, HasAddress: p.effective().IsValid() && p.rival == "",
 		Serving: hl.Last.Passed, Demoted: hl.Demoted || p.st.out != "", InRotation: inRot, Proven: hl.Proven || hl.Unverified,
 		ReadFailed: failed, NotAskedOnly: p.st.notAsked, Provisioning: p.st.provisioning,
 		Held: p.st.hold.Active, Unverified: hl.Unverified, Conflict: p.rival != "" || p.claimed != "",
+		Deleting: p.leaving(), WriteFailed: p.m != nil && p.m.latched,
 	}
 	state, marks := model.Derive(facts)
 	reason := h.reason(p, state, hl, readErr)
 	if p.drained {
 		hl.Reason = "drained by an operator"
+	}
+	if p.m != nil && inRot {
+		p.m.proven = true
 	}
 	if state != p.state || inRot != p.inRot {
 		from := p.state.String()
@@ -162,7 +171,7 @@ func (h *host) refresh(p *proxy, now time.Time) {
 		Spec: p.spec, State: state, Marks: marks, Reason: reason, Since: p.since,
 		IP: p.effective(), IPSource: p.st.ipSource, IPAt: p.st.ipAt, Candidate: p.st.candidate,
 		Domain: p.st.domain, DomainNote: p.st.domainNote, UUID: p.st.uuid, Incarnation: p.st.incarnation,
-		Outcomes: outs, Conditions: p.conds, Health: hl, Drained: p.drained, Hold: hold,
+		Outcomes: outs, Conditions: p.conds, Health: hl, Drained: p.drained, Hold: hold, Managed: p.m.view(p),
 		ReadError: readErr, ReadFailed: p.st.failed, LastRead: p.st.lastRead, NextLook: p.next, Events: p.events,
 	}
 	h.dirty = true
@@ -209,6 +218,8 @@ func (h *host) reason(p *proxy, s model.State, hl model.Health, readErr string) 
 		switch {
 		case p.rival != "":
 			return fmt.Sprintf("address %s is held by %s", p.st.ip, p.rival)
+		case p.m.says() != "":
+			return p.m.says()
 		case p.st.domain == model.DomainMissing:
 			return fmt.Sprintf("domain %s is not defined on this host", p.spec.Domain)
 		case p.st.domain == model.DomainShutoff, p.st.domain == model.DomainCrashed:
@@ -241,7 +252,10 @@ func (h *host) reason(p *proxy, s model.State, hl model.Health, readErr string) 
 			return fmt.Sprintf("failed %d of %d probes that would demote it: %s", hl.Fails, hl.Fall, hl.Last.Reason)
 		}
 		return "probes pass"
-	case model.StateDeleting, model.StateFailed:
+	case model.StateDeleting:
+		return "its VM is being removed: " + p.m.says()
+	case model.StateFailed:
+		return p.m.lastErr
 	}
 	return ""
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"virdeck/health"
 	"virdeck/model"
 	"virdeck/provider"
+	"virdeck/store"
 )
 
 // Settings are the controller's own.
@@ -24,6 +26,13 @@ type Settings struct {
 	AddressHold    int           // scheduled polls without an address before a held one can be given up
 	Budget         time.Duration // of one reconcile
 	Workers        int           // address reads at one time, per host
+	Writes         int           // writes to VMs at one time, per host
+	CreateTimeout  time.Duration // of one try to make a VM, uploads included
+	DeleteTimeout  time.Duration // of one try to remove, start, stop or restart a VM
+	OrphanGrace    time.Duration // how long a marked domain that nobody declares is left alone
+	ReplaceAfter   time.Duration // how long a VM may run and be of no use; 0: for ever
+	Takeover       bool          // marks of this fleet by another controller become ours
+	DryRun         bool          // plan, and write to no host
 	ProbeInterval  time.Duration // for the snapshot's Timing
 	ProbeTimeout   time.Duration
 }
@@ -33,6 +42,8 @@ func Defaults() Settings {
 	return Settings{
 		Poll: 10 * time.Second, AddressRefresh: time.Minute, AddressRetry: 5 * time.Second,
 		AddressHold: 3, Budget: 5 * time.Second, Workers: 2,
+		Writes: 8, CreateTimeout: 10 * time.Minute, DeleteTimeout: time.Minute,
+		OrphanGrace: 10 * time.Minute, ReplaceAfter: 10 * time.Minute,
 	}
 }
 
@@ -41,6 +52,9 @@ type HostSpec struct {
 	Name    model.HostName
 	URI     string // for people
 	Sources []model.Source
+	// Key is the same for two specs that mean the same host, reached in the same
+	// way: then a reload leaves its link alone.
+	Key string
 	// Open starts the provider. Its callbacks must not block.
 	Open func(onEvent func(provider.Event), onLink func(model.LinkStatus)) provider.Host
 }
@@ -57,8 +71,16 @@ type Health interface {
 
 // Deps is what a Controller needs from outside.
 type Deps struct {
-	Hosts   []HostSpec
-	Proxies []model.ProxySpec
+	Declared Declared
+	// State is what the store remembered; Store is where it goes on. Without a
+	// Store nothing is kept.
+	State store.State
+	Store Store
+	// Audit keeps every command, and what became of it; nil: nobody does.
+	Audit Audit
+	// Reload reads the configuration again and applies it. It returns what it
+	// did, in words; nil: this virdeck cannot.
+	Reload func(by string) (string, error)
 	// Health makes the health engine; dirty is to be its dirty callback.
 	Health func(dirty func(health.Key)) Health
 	Log    *slog.Logger
@@ -76,8 +98,32 @@ type Controller struct {
 	ctx     context.Context // of operators' commands; ends with Run
 	stop    context.CancelFunc
 
-	topo    atomic.Pointer[topology]
-	running running
+	layMu    sync.Mutex // over changes of topo; before every host's lock
+	topo     atomic.Pointer[topology]
+	running  running
+	declared atomic.Pointer[Declared]
+
+	// Of managed VMs.
+	id        string // of this controller, in marks
+	fresh     bool   // the store began empty
+	stateMu   sync.Mutex
+	state     store.State              // as it was loaded, less what is in use
+	adopted   map[model.ProxyName]bool // declared in the store alone
+	store     Store
+	audit     Audit
+	reload    func(by string) (string, error)
+	ledger    *budget
+	replan    chan struct{} // capacity 1
+	plan      atomic.Pointer[[]model.PlanItem]
+	poolViews atomic.Pointer[[]model.PoolView]
+	unread    atomic.Pointer[string] // a host whose marks have not been read; see unreadHost
+
+	saveMu   sync.Mutex // over dropped and beat, and while the store is written
+	dropped  map[model.ProxyName]bool
+	beat     time.Time // last heartbeat
+	storeErr atomic.Pointer[string]
+
+	reloadNote atomic.Pointer[model.Notice] // what the configuration file has that is not applied
 
 	snap    atomic.Pointer[model.Snapshot]
 	changed chan struct{} // capacity 1
@@ -91,8 +137,11 @@ type Controller struct {
 func New(s Settings, d Deps) *Controller {
 	c := &Controller{
 		set: s, log: d.Log, rand: d.Rand, started: time.Now(),
-		changed: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), replan: make(chan struct{}, 1), dropped: map[model.ProxyName]bool{}, adopted: map[model.ProxyName]bool{},
+		id: d.State.Controller, fresh: d.State.SavedAt.IsZero(), state: d.State, store: d.Store,
+		ledger: newBudget(d.Declared.Budget, d.State), audit: d.Audit, reload: d.Reload,
 	}
+	c.declared.Store(&d.Declared)
 	if c.rand == nil {
 		c.rand = rand.Float64
 	}
@@ -100,15 +149,26 @@ func New(s Settings, d Deps) *Controller {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.claims = newClaims()
+	c.ops.ended = c.auditEnd
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.topo.Store(&topology{byName: map[model.HostName]*host{}, where: map[model.ProxyName]*host{}})
 	c.health = d.Health(c.onHealth)
 	c.lay(func(t *topology) {
-		for _, hs := range d.Hosts {
+		for _, hs := range d.Declared.Hosts {
 			t.addHost(newHost(c, hs))
 		}
-		for _, p := range d.Proxies {
-			c.addProxy(t, p)
+		for _, p := range d.Declared.Proxies {
+			c.addProxy(t, p, nil)
+		}
+		for _, m := range d.Declared.Managed {
+			c.addManaged(t, m.ProxySpec, m.Template, managed{drain: singleDrain})
+		}
+		c.restoreMembers(t)
+		for _, a := range d.State.Adopted {
+			if t.where[a.Name] == nil { // what the configuration says counts for more
+				c.addProxy(t, adoptedSpec(a), nil)
+				c.adopted[a.Name] = true
+			}
 		}
 	})
 	for _, h := range c.hosts() {
@@ -120,9 +180,11 @@ func New(s Settings, d Deps) *Controller {
 
 // addProxy puts a proxy under its host. One whose host is not declared is left
 // out: the configuration has refused it.
-func (c *Controller) addProxy(t *topology, p model.ProxySpec) {
+func (c *Controller) addProxy(t *topology, p model.ProxySpec, m *managed) {
 	if p.Backing == model.BackingExternal && t.byName[model.ExternalHost] == nil {
-		t.addHost(newHost(c, HostSpec{Name: model.ExternalHost}))
+		h := newHost(c, HostSpec{Name: model.ExternalHost})
+		t.addHost(h)
+		c.running.launch(h)
 	}
 	h := t.byName[p.Host]
 	if p.Backing == model.BackingExternal {
@@ -131,7 +193,7 @@ func (c *Controller) addProxy(t *topology, p model.ProxySpec) {
 	if h == nil {
 		return
 	}
-	h.add(p)
+	h.add(p, m)
 	t.where[p.Name] = h
 }
 
@@ -141,6 +203,7 @@ func (c *Controller) addProxy(t *topology, p model.ProxySpec) {
 func (c *Controller) Run(ctx context.Context) {
 	c.running.begin(ctx, c.hosts())
 	c.running.wg.Go(func() { c.retryClaims(ctx) })
+	c.running.wg.Go(func() { c.manage(ctx) })
 	c.publishLoop(ctx)
 	c.stop()
 	c.running.wait()
@@ -148,6 +211,8 @@ func (c *Controller) Run(ctx context.Context) {
 		h.close()
 	}
 	c.ops.wait()
+	c.beat = time.Time{}
+	c.persist(time.Now())
 	c.publish()
 }
 

@@ -34,8 +34,13 @@ func (r *running) launch(h *host) {
 		return
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
-	h.end = cancel
-	r.wg.Go(func() { h.run(ctx) })
+	done := make(chan struct{})
+	h.end, h.ended = cancel, done
+	r.wg.Go(func() {
+		defer close(done)
+		defer cancel()
+		h.run(ctx)
+	})
 }
 
 // wait returns when all hosts have stopped; none is launched any more.

@@ -68,10 +68,17 @@ func (c *Controller) publish() {
 	if old != nil {
 		s.Gen = old.Gen + 1
 	}
+	s.DryRun = c.set.DryRun
+	if p := c.plan.Load(); p != nil {
+		s.Plan = *p
+	}
+	if v := c.poolViews.Load(); v != nil {
+		s.Pools = *v
+	}
 	for _, h := range c.hosts() {
 		s.Hosts = append(s.Hosts, h.publish())
 	}
-	s.Notices = notices(s)
+	s.Notices = append(notices(s), c.standing()...)
 	c.snap.Store(s)
 }
 
@@ -89,12 +96,26 @@ func (h *host) publish() *model.HostView {
 	}
 	if h.prov != nil {
 		v.Link = h.prov.Link()
+		v.Budget = h.c.budgetView(h.spec.Name, "", time.Now())
+		v.Orphans = h.orphanViews(time.Now())
 	}
 	for _, p := range h.proxies {
 		v.Proxies = append(v.Proxies, p.view)
 	}
 	h.view, h.dirty = v, false
 	return v
+}
+
+// standing returns the notices that are not about probes or hosts.
+func (c *Controller) standing() []model.Notice {
+	var out []model.Notice
+	if why := c.storeErr.Load(); why != nil {
+		out = append(out, model.Notice{Level: model.NoticeAlert, Text: "nothing is changed on any host, since it could not be remembered: " + *why})
+	}
+	if n := c.reloadNote.Load(); n != nil {
+		out = append(out, *n)
+	}
+	return out
 }
 
 // notices puts into words what concerns the whole fleet.

@@ -2,7 +2,9 @@ package controller
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
+	"time"
 
 	"virdeck/model"
 )
@@ -15,9 +17,10 @@ type topology struct {
 	where  map[model.ProxyName]*host
 }
 
-// lay changes the topology: f gets a copy of its own. Only the goroutine that
-// manages the fleet, and New before it runs, may call it.
+// lay changes the topology: f gets a copy of its own. No host's lock may be held.
 func (c *Controller) lay(f func(*topology)) {
+	c.layMu.Lock()
+	defer c.layMu.Unlock()
 	t := c.topo.Load()
 	n := &topology{hosts: slices.Clone(t.hosts), byName: maps.Clone(t.byName), where: maps.Clone(t.where)}
 	f(n)
@@ -52,3 +55,78 @@ func (c *Controller) host(n model.HostName) *host { return c.topo.Load().byName[
 
 // hostOf returns the host that a proxy belongs to, or nil.
 func (c *Controller) hostOf(p model.ProxyName) *host { return c.topo.Load().where[p] }
+
+// addManaged puts a managed proxy under its host; m is what is particular to it.
+func (c *Controller) addManaged(t *topology, p model.ProxySpec, template string, m managed) {
+	m.spec = c.declared.Load().buildSpec(template, p.Name, p.Port)
+	p.Backing = model.BackingManaged
+	c.addProxy(t, p, &m)
+}
+
+// restoreMembers puts back the members of pools that the store remembers, on the
+// hosts where they were. What the pool does not want any more is the planner's
+// to remove.
+func (c *Controller) restoreMembers(t *topology) {
+	d := c.declared.Load()
+	for _, name := range slices.Sorted(maps.Keys(c.state.Proxies)) {
+		r := c.state.Proxies[name]
+		spec, ok := d.pool(r.Pool)
+		n, fits := spec.Ordinal(name)
+		if r.Backing != model.BackingManaged || !ok || !fits || t.where[name] != nil {
+			continue
+		}
+		c.addManaged(t, poolProxy(spec, n, r.Host), spec.Template, managed{pool: spec.Name, ordinal: n, drain: spec.DrainTime})
+	}
+}
+
+// forgetGone takes away the proxies of which nothing is wanted and nothing is
+// left.
+func (c *Controller) forgetGone() {
+	var gone []*proxy
+	for _, h := range c.hosts() {
+		h.mu.Lock()
+		for _, p := range h.proxies {
+			if p.m != nil && p.m.retired && p.m.done.gone && p.m.busy == jobNone {
+				gone = append(gone, p)
+			}
+		}
+		h.mu.Unlock()
+	}
+	c.drop(gone)
+}
+
+// drop forgets proxies: their place in the rotation, their counters, their
+// records.
+func (c *Controller) drop(ps []*proxy) {
+	if len(ps) == 0 {
+		return
+	}
+	c.lay(func(t *topology) {
+		for _, p := range ps {
+			if h := t.where[p.spec.Name]; h != nil {
+				h.remove(p)
+				delete(t.where, p.spec.Name)
+			}
+		}
+	})
+	c.saveMu.Lock()
+	defer c.saveMu.Unlock()
+	for _, p := range ps {
+		c.dropped[p.spec.Name] = true
+	}
+}
+
+// remove takes a proxy off its host.
+func (h *host) remove(p *proxy) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.proxies = slices.DeleteFunc(slices.Clone(h.proxies), func(o *proxy) bool { return o == p })
+	delete(h.byName, p.spec.Name)
+	h.c.claims.take(p.spec.Name, netip.Addr{}, 0)
+	h.c.health.ForgetProxy(p.spec.Name)
+	if p.m != nil {
+		h.endOps(p, nil, "removed", time.Now())
+	}
+	h.dirty = true
+	h.c.touch()
+}

@@ -1,0 +1,51 @@
+package controller
+
+import (
+	"time"
+
+	"virdeck/model"
+)
+
+// Declared is the fleet as an operator wants it. It is immutable.
+type Declared struct {
+	Hosts     []HostSpec
+	Proxies   []model.ProxySpec // adopted and external ones
+	Managed   []model.ManagedSpec
+	Pools     []model.PoolSpec
+	Templates map[string]model.Template
+	Budget    Budget
+}
+
+// Budget is how many replacements are allowed in a time: VMs made in place of
+// others, restarts, and removals of orphans. What an operator asks for, or
+// declares, is counted and never held.
+type Budget struct {
+	PerHost, PerPool int // 0: none at all
+	Window           time.Duration
+}
+
+// singleDrain is how long a managed proxy outside of any pool drains.
+const singleDrain = 30 * time.Second
+
+// buildSpec returns what the VM of a managed proxy is to be. Credentials are the
+// proxy's own, and come with its record.
+func (d *Declared) buildSpec(template string, name model.ProxyName, port uint16) model.BuildSpec {
+	return model.BuildSpec{Template: d.Templates[template], Hostname: string(name), Port: port}
+}
+
+// poolProxy returns the spec of a pool's member.
+func poolProxy(p model.PoolSpec, ordinal int, host model.HostName) model.ProxySpec {
+	return model.ProxySpec{
+		Name: p.Member(ordinal), Host: host, Backing: model.BackingManaged, Port: p.Port, Probe: p.Probe, Pool: p.Name, Labels: p.Labels,
+	}
+}
+
+// pool returns a declared pool by name.
+func (d *Declared) pool(name string) (model.PoolSpec, bool) {
+	for _, p := range d.Pools {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return model.PoolSpec{}, false
+}

@@ -1,0 +1,188 @@
+package controller
+
+import (
+	"slices"
+	"time"
+
+	"virdeck/model"
+	"virdeck/pool"
+)
+
+// poolsPass carries out what the planner says of each pool. Each of its actions
+// is complete in itself, and what is not carried out is proposed again.
+func (c *Controller) poolsPass(now time.Time) {
+	d := c.declared.Load()
+	var views []model.PoolView
+	for _, spec := range d.Pools {
+		c.addMarked(spec)
+		members := c.members(spec.Name, now)
+		hosts := c.poolHosts(spec.Name)
+		ps := pool.Spec{PoolSpec: spec, Hash: d.buildSpec(spec.Template, "", spec.Port).Hash()}
+		dec := pool.Plan(ps, members, hosts, now)
+		c.carryOut(spec, dec, now)
+		views = append(views, c.poolView(spec, members, dec, now))
+	}
+	c.retirePools(d)
+	c.poolViews.Store(&views)
+}
+
+// addMarked gives a place to members that the marks on the hosts tell of, where
+// the store has forgotten them.
+func (c *Controller) addMarked(spec model.PoolSpec) {
+	if !c.fresh {
+		return
+	}
+	for _, h := range c.hosts() {
+		h.mu.Lock()
+		marked := slices.Clone(h.marked)
+		h.mu.Unlock()
+		for _, in := range marked {
+			n, ok := spec.Ordinal(in.Owner.Proxy)
+			mine := in.Owner.Controller == c.id || c.set.Takeover
+			if ok && mine && in.Owner.Pool == spec.Name && c.hostOf(in.Owner.Proxy) == nil {
+				c.addMember(spec, n, h.spec.Name)
+			}
+		}
+	}
+}
+
+// members returns the members of a pool that are there.
+func (c *Controller) members(name string, now time.Time) []pool.Member {
+	var out []pool.Member
+	for _, h := range c.hosts() {
+		h.mu.Lock()
+		for _, p := range h.proxies {
+			if p.m != nil && p.m.pool == name {
+				out = append(out, h.member(p, now))
+			}
+		}
+		h.mu.Unlock()
+	}
+	return out
+}
+
+// member describes one to the planner. The lock is held.
+func (h *host) member(p *proxy, _ time.Time) pool.Member {
+	m := p.m
+	return pool.Member{
+		Ordinal: m.ordinal, Host: h.spec.Name, Hash: m.hash, Created: m.created,
+		InRotation: p.inRot, Passing: p.view.Health.Last.Passed, Proven: m.proven, Failed: p.state == model.StateFailed,
+		Held: p.drained, Draining: m.poolDrain, Tunnels: -1, Deleting: m.retired,
+	}
+}
+
+// poolHosts describes all hosts to the planner.
+func (c *Controller) poolHosts(name string) []pool.Host {
+	var out []pool.Host
+	for _, h := range c.hosts() {
+		if h.prov == nil {
+			continue
+		}
+		h.mu.Lock()
+		ph := pool.Host{Name: h.spec.Name, DownSince: h.downSince}
+		for _, p := range h.proxies {
+			if p.m != nil && p.m.pool != name {
+				ph.Others++
+			}
+		}
+		h.mu.Unlock()
+		out = append(out, ph)
+	}
+	return out
+}
+
+// carryOut does what the planner proposes.
+func (c *Controller) carryOut(spec model.PoolSpec, d pool.Decision, now time.Time) {
+	for _, a := range d.Undrain {
+		c.onMember(a, func(h *host, p *proxy) {
+			p.m.poolDrain, p.m.leaving = time.Time{}, false
+			h.tellSame(p, note{what: "stays after all: " + a.Why}, now)
+		})
+	}
+	for _, a := range d.Drain {
+		if !a.Cause.Declared() && c.budgetHold(a.Host, spec.Name, now) != "" {
+			continue
+		}
+		c.onMember(a, func(h *host, p *proxy) {
+			p.m.poolDrain, p.m.leaving, p.m.drainEnd = now, true, now
+			if a.Cause != pool.CauseScale {
+				c.count(a.Host, spec.Name, "replace "+string(a.Name), "", now)
+			}
+			h.tellSame(p, note{what: "drains: " + a.Why}, now)
+		})
+	}
+	for _, a := range d.Delete {
+		c.onMember(a, func(h *host, p *proxy) {
+			p.m.wish, p.m.retired = wishGone, true
+			p.m.latched, p.m.retryAt = false, time.Time{}
+			h.tellSame(p, note{what: "is removed: " + a.Why}, now)
+		})
+	}
+	for _, a := range d.Add {
+		if c.fresh && c.unreadHost() != "" {
+			continue // it may exist on the host that has not answered yet
+		}
+		if !a.Cause.Declared() && c.budgetHold(a.Host, spec.Name, now) != "" {
+			continue
+		}
+		c.addMember(spec, a.Ordinal, a.Host)
+		if !a.Cause.Declared() {
+			c.count(a.Host, spec.Name, "create "+string(a.Name), "", now)
+		}
+		c.log.Info("pool member added", "pool", spec.Name, "proxy", string(a.Name), "host", string(a.Host), "why", a.Why)
+	}
+}
+
+// onMember runs f on a member with its host's lock held.
+func (c *Controller) onMember(a pool.Action, f func(*host, *proxy)) {
+	h := c.hostOf(a.Name)
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.byName[a.Name]; p != nil && p.m != nil {
+		f(h, p)
+		h.refresh(p, time.Now())
+	}
+}
+
+// addMember makes the record of a member; its VM follows from that.
+func (c *Controller) addMember(spec model.PoolSpec, ordinal int, host model.HostName) {
+	c.lay(func(t *topology) {
+		c.addManaged(t, poolProxy(spec, ordinal, host), spec.Template, managed{pool: spec.Name, ordinal: ordinal, drain: spec.DrainTime})
+	})
+}
+
+// retirePools removes the members of pools that are not declared any more.
+func (c *Controller) retirePools(d *Declared) {
+	for _, h := range c.hosts() {
+		h.mu.Lock()
+		for _, p := range h.proxies {
+			if p.m == nil || p.m.pool == "" || p.m.retired {
+				continue
+			}
+			if _, ok := d.pool(p.m.pool); !ok {
+				p.m.wish, p.m.retired = wishGone, true
+			}
+		}
+		h.mu.Unlock()
+	}
+}
+
+// poolView is what screens show of a pool.
+func (c *Controller) poolView(spec model.PoolSpec, members []pool.Member, d pool.Decision, now time.Time) model.PoolView {
+	v := model.PoolView{Name: spec.Name, Template: spec.Template, Count: spec.Count, Members: len(members), Placement: map[model.HostName]int{}, Budget: c.budgetView("", spec.Name, now)}
+	for _, m := range members {
+		v.Placement[m.Host]++
+		v.In += boolInt(m.InRotation)
+	}
+	for _, w := range d.Waits {
+		text := w.Why
+		if w.Name != "" {
+			text = string(w.Name) + ": " + text
+		}
+		v.Wait = append(v.Wait, text)
+	}
+	return v
+}

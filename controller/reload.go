@@ -1,0 +1,256 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"virdeck/model"
+)
+
+// reloadLimit is how long Apply waits for a changed host to come to rest.
+const reloadLimit = 30 * time.Second
+
+// Apply makes d the declared fleet. What is the same in both keeps its state,
+// its counters and its place in the rotation. Proxies that are not declared any
+// more leave the rotation at once; the VMs of managed ones are removed after the
+// grace for orphans, and stay if they are declared again before that. It blocks
+// until changed hosts have come to rest, and may be called by one goroutine at a
+// time. An error says what was not applied; the rest was.
+func (c *Controller) Apply(d Declared) error {
+	now := time.Now()
+	old := c.declared.Swap(&d)
+	c.ledger.set(d.Budget)
+	var errs []error
+	errs = append(errs, c.applyHosts(old, &d)...)
+	want := map[model.ProxyName]model.ProxySpec{}
+	for _, p := range d.Proxies {
+		want[p.Name] = p
+	}
+	templates := map[model.ProxyName]string{}
+	for _, m := range d.Managed {
+		spec := m.ProxySpec
+		spec.Backing = model.BackingManaged
+		want[m.Name], templates[m.Name] = spec, m.Template
+	}
+	var gone []*proxy
+	for _, h := range c.hosts() {
+		gone = append(gone, h.reapply(want, templates, now)...)
+	}
+	c.drop(gone)
+	c.lay(func(t *topology) {
+		for _, p := range slices.Concat(d.Proxies, managedSpecs(d.Managed)) {
+			if t.where[p.Name] != nil {
+				continue
+			}
+			if p.Backing == model.BackingManaged {
+				c.addManaged(t, p, templates[p.Name], managed{drain: singleDrain})
+				continue
+			}
+			c.addProxy(t, p, nil)
+		}
+	})
+	for _, h := range c.hosts() {
+		h.refreshAll()
+	}
+	c.kickManage()
+	return errors.Join(errs...)
+}
+
+func managedSpecs(ms []model.ManagedSpec) []model.ProxySpec {
+	out := make([]model.ProxySpec, 0, len(ms))
+	for _, m := range ms {
+		m.Backing = model.BackingManaged
+		out = append(out, m.ProxySpec)
+	}
+	return out
+}
+
+// reapply compares a host's proxies with what is declared, and returns those
+// that are to be forgotten at once.
+func (h *host) reapply(want map[model.ProxyName]model.ProxySpec, templates map[model.ProxyName]string, now time.Time) (gone []*proxy) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d := h.c.declared.Load()
+	for _, p := range h.proxies {
+		if p.m != nil && p.m.pool != "" {
+			h.reapplyMember(p, d, now)
+			continue
+		}
+		w, ok := want[p.spec.Name]
+		promoted := p.m != nil && p.m.adopted
+		switch {
+		case !ok && h.c.isConsoleAdopted(p.spec.Name):
+		case ok && p.m != nil && !promoted && w.Backing == model.BackingManaged && w.Host == h.spec.Name:
+			p.m.retired, p.m.grace = false, time.Time{}
+			if p.m.wish == wishGone {
+				p.m.wish = wishRun
+			}
+			h.respec(p, w, d.buildSpec(templates[p.spec.Name], w.Name, w.Port), now)
+		case p.m != nil && !promoted:
+			h.retire(p, now)
+		case !ok || w.Host != p.spec.Host && w.Backing != model.BackingExternal || w.Backing == model.BackingManaged ||
+			w.Domain != p.spec.Domain || (w.Backing == model.BackingExternal) != (p.spec.Backing == model.BackingExternal):
+			gone = append(gone, p)
+		default:
+			if promoted {
+				w.Backing = model.BackingManaged
+			}
+			h.respec(p, w, model.BuildSpec{}, now)
+		}
+	}
+	return gone
+}
+
+// retire lets go of a managed proxy that is not declared any more. The lock is
+// held.
+func (h *host) retire(p *proxy, now time.Time) {
+	if p.m.retired {
+		return
+	}
+	p.m.wish, p.m.retired, p.m.grace = wishGone, true, now.Add(h.c.set.OrphanGrace)
+	h.tellSame(p, note{what: fmt.Sprintf("is not declared any more: its VM is removed in %s", h.c.set.OrphanGrace)}, now)
+	h.refresh(p, now)
+}
+
+// reapplyMember takes in what the pool of a member says now; whether it has a
+// place in it is the planner's to say. The lock is held.
+func (h *host) reapplyMember(p *proxy, d *Declared, now time.Time) {
+	spec, ok := d.pool(p.m.pool)
+	if !ok {
+		h.retire(p, now)
+		return
+	}
+	if p.m.retired && !p.m.grace.IsZero() { // the pool has come back
+		p.m.retired, p.m.grace, p.m.wish = false, time.Time{}, wishRun
+	}
+	p.m.drain = spec.DrainTime
+	w := poolProxy(spec, p.m.ordinal, h.spec.Name)
+	h.respec(p, w, d.buildSpec(spec.Template, w.Name, w.Port), now)
+}
+
+// respec takes in a spec of the same proxy in the same place. The lock is held.
+func (h *host) respec(p *proxy, w model.ProxySpec, build model.BuildSpec, now time.Time) {
+	if p.m != nil && !p.m.adopted {
+		w.Domain, w.Creds = p.spec.Domain, p.spec.Creds // its own
+		build.Creds = p.spec.Creds
+		if p.m.built && p.m.pool == "" && p.m.hash != build.Hash() && p.m.hash != "" {
+			p.m.replace, p.m.by = "its template has changed", "configuration"
+		}
+		if p.m.spec.Hash() != build.Hash() { // a spec that was refused has changed
+			p.m.latched, p.m.fails, p.m.retryAt = false, 0, time.Time{}
+		}
+		p.m.spec = build
+		if p.m.built && p.m.hash == build.Hash() && !p.m.leaving && p.m.by == "configuration" {
+			p.m.replace, p.m.by = "", ""
+		}
+		if p.m.built && p.m.pool != "" && w.Port != p.spec.Port {
+			w.Port = p.spec.Port // where the VM that is there listens; the planner replaces it
+		}
+	}
+	if p.spec.Equal(w) {
+		return
+	}
+	p.spec = w
+	h.settle(p, now)
+}
+
+// applyHosts adds, takes away and replaces hosts.
+func (c *Controller) applyHosts(old, d *Declared) (errs []error) {
+	was := map[model.HostName]HostSpec{}
+	for _, hs := range old.Hosts {
+		was[hs.Name] = hs
+	}
+	for _, hs := range d.Hosts {
+		o, ok := was[hs.Name]
+		delete(was, hs.Name)
+		switch {
+		case !ok:
+			h := newHost(c, hs)
+			c.lay(func(t *topology) { t.addHost(h) })
+			c.running.launch(h)
+		case o.Key != hs.Key:
+			if err := c.swapHost(hs); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	for name := range was {
+		h := c.host(name)
+		if h == nil {
+			continue
+		}
+		if err := h.rest(reloadLimit); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		h.mu.Lock()
+		ps := slices.Clone(h.proxies)
+		h.mu.Unlock()
+		c.drop(ps)
+		c.lay(func(t *topology) { t.dropHost(h) })
+		h.close()
+	}
+	return errs
+}
+
+// swapHost replaces a host by one with other settings. Its proxies, and all that
+// is known of them, move over.
+func (c *Controller) swapHost(hs HostSpec) error {
+	old := c.host(hs.Name)
+	if err := old.rest(reloadLimit); err != nil {
+		return err
+	}
+	old.close()
+	h := newHost(c, hs)
+	old.mu.Lock()
+	h.mu.Lock()
+	h.proxies, h.byName, old.proxies, old.byName = old.proxies, old.byName, nil, map[model.ProxyName]*proxy{}
+	h.events, h.pinned, h.pinSaved, h.orphans = old.events, old.pinned, old.pinSaved, old.orphans
+	h.mu.Unlock()
+	old.mu.Unlock()
+	c.lay(func(t *topology) {
+		i := slices.Index(t.hosts, old)
+		t.hosts[i], t.byName[hs.Name] = h, h
+		for n, w := range t.where {
+			if w == old {
+				t.where[n] = h
+			}
+		}
+	})
+	c.running.launch(h)
+	return nil
+}
+
+// rest returns when a host's writes have ended, and stops its loops. After an
+// error the host goes on as it was.
+func (h *host) rest(limit time.Duration) error {
+	h.setResting(true)
+	t := time.NewTicker(50 * time.Millisecond)
+	defer t.Stop()
+	for end := time.Now().Add(limit); ; <-t.C {
+		h.mu.Lock()
+		n := h.writes
+		h.mu.Unlock()
+		if n == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			h.setResting(false)
+			return fmt.Errorf("host %s: %d writes are still under way: its settings are not applied yet; reload again", h.spec.Name, n)
+		}
+	}
+	if h.end != nil {
+		h.end()
+		<-h.ended
+	}
+	return nil
+}
+
+// setResting has no new write begun.
+func (h *host) setResting(v bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.resting = v
+}
