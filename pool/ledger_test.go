@@ -1,0 +1,159 @@
+package pool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"virdeck/model"
+)
+
+var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func at(d time.Duration) time.Time { return t0.Add(d) }
+
+func TestLedger_slidingWindow(t *testing.T) {
+	l := NewLedger(Limits{PerHost: 3, PerPool: 2, Window: time.Hour}, nil, nil)
+	take := func(d time.Duration, host model.HostName, pool, by string) string {
+		v := l.Take(Entry{Host: host, Pool: pool, By: by, What: "x"}, at(d))
+		if v.OK != (v.Why == "") {
+			t.Errorf("OK %v with %q", v.OK, v.Why)
+		}
+		return v.Why
+	}
+	for i, tt := range []struct {
+		at       time.Duration
+		host     model.HostName
+		pool, by string
+		want     string
+	}{
+		{0, "a", "web", "", ""},
+		{10 * time.Minute, "b", "web", "", ""},
+		{20 * time.Minute, "a", "web", "", "the budget of pool web is used up: 2 of 2 in 1h, the next in 40m"},
+		{20 * time.Minute, "a", "api", "", ""},
+		{30 * time.Minute, "a", "", "", ""},
+		{30*time.Minute + time.Millisecond, "a", "", "", "the budget of host a is used up: 3 of 3 in 1h, the next in 30m"},
+		{31 * time.Minute, "a", "web", "alice", ""}, // counted, and not limited
+		{31 * time.Minute, "b", "web", "", "the budget of pool web is used up: 3 of 2 in 1h, the next in 39m"},
+		{60 * time.Minute, "b", "web", "", "the budget of pool web is used up: 2 of 2 in 1h, the next in 10m"},
+		{70 * time.Minute, "b", "web", "", ""},
+	} {
+		if got := take(tt.at, tt.host, tt.pool, tt.by); got != tt.want {
+			t.Errorf("%d: %q, want %q", i, got, tt.want)
+		}
+	}
+	if v := l.Allow("a", "web", at(71*time.Minute)); !v.Next.Equal(at(91*time.Minute)) || v.Key != (Key{Pool: "web"}) {
+		t.Errorf("of both, the later is to be named: %+v", v)
+	}
+	if got := len(l.Entries(at(10 * time.Hour))); got != 0 {
+		t.Errorf("%d entries of long ago", got)
+	}
+}
+
+func TestLedger_raise(t *testing.T) {
+	l := NewLedger(Limits{PerHost: 9, PerPool: 0, Window: time.Hour}, nil, nil)
+	const never = "the budget of pool web is 0: nothing is replaced unless an operator asks for it"
+	if v := l.Allow("a", "web", t0); v.Why != never || !v.Next.IsZero() {
+		t.Errorf("%+v", v)
+	}
+	l.Raise(Key{Pool: "web"})
+	l = NewLedger(Limits{PerHost: 9, Window: time.Hour}, l.Entries(t0), l.Raised()) // over a restart
+	if v := l.View(Key{Pool: "web"}, t0); v.Of != 1 || v.Used != 0 || !v.Next.IsZero() {
+		t.Errorf("%+v", v)
+	}
+	if v := l.Take(Entry{Host: "a", Pool: "web"}, t0); !v.OK {
+		t.Errorf("raised, and refused: %+v", v)
+	}
+	if v := l.Take(Entry{Host: "a", Pool: "web"}, t0); v.Why != never {
+		t.Errorf("raised for one action: %+v", v)
+	}
+	if got := len(l.Entries(t0)); got != 1 {
+		t.Errorf("%d entries: what was refused must not count", got)
+	}
+}
+
+func TestLedger_raiseIsKeptWhileNotNeeded(t *testing.T) {
+	l := NewLedger(Limits{PerHost: 1, PerPool: 2, Window: time.Hour}, nil, map[Key]int{{Pool: "web"}: 1})
+	if v := l.Take(Entry{Host: "a", Pool: "web"}, t0); !v.OK {
+		t.Fatalf("%+v", v)
+	}
+	if v := l.Take(Entry{Host: "a", Pool: "web", By: "alice"}, t0); !v.OK {
+		t.Fatalf("%+v", v)
+	}
+	if diff := cmp.Diff(map[Key]int{{Pool: "web"}: 1}, l.Raised()); diff != "" {
+		t.Error(diff)
+	}
+	if v := l.Take(Entry{Host: "a", Pool: "web"}, t0); v.OK || v.Key != (Key{Host: "a"}) {
+		t.Errorf("a raised pool does not raise the host: %+v", v)
+	}
+	if v := l.Take(Entry{Host: "b", Pool: "web"}, t0); !v.OK {
+		t.Errorf("%+v", v)
+	}
+	if len(l.Raised()) != 0 {
+		t.Errorf("used, and still there: %v", l.Raised())
+	}
+}
+
+func TestLedger_view(t *testing.T) {
+	l := NewLedger(Limits{PerHost: 2, PerPool: 9, Window: time.Hour}, []Entry{{At: at(time.Minute), Host: "a"}, {At: t0, Host: "a", Pool: "web"}}, nil)
+	want := model.BudgetView{Used: 2, Of: 2, Window: time.Hour, Next: at(time.Hour)}
+	if diff := cmp.Diff(want, l.View(Key{Host: "a"}, at(2*time.Minute))); diff != "" {
+		t.Error(diff)
+	}
+	l.SetLimits(Limits{PerHost: 1, PerPool: 9, Window: time.Hour}) // then both have to go
+	if got := l.View(Key{Host: "a"}, at(2*time.Minute)).Next; !got.Equal(at(61 * time.Minute)) {
+		t.Errorf("next %v", got)
+	}
+}
+
+// A clock that was an hour ahead and is set back must not hold the budget for
+// more than one window.
+func TestLedger_clockSetBack(t *testing.T) {
+	l := NewLedger(Limits{PerHost: 1, PerPool: 1, Window: time.Hour}, []Entry{{At: at(24 * time.Hour), Host: "a"}}, nil)
+	if v := l.Allow("a", "", t0); v.OK || !v.Next.Equal(at(time.Hour)) {
+		t.Errorf("%+v", v)
+	}
+	if v := l.Allow("a", "", at(time.Hour)); !v.OK {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestNextTry(t *testing.T) {
+	for fails, want := range map[int]time.Duration{
+		-1: 0, 0: 0, 1: 10 * time.Second, 2: 20 * time.Second, 3: 40 * time.Second, 8: 1280 * time.Second, 9: 30 * time.Minute, 1 << 40: 30 * time.Minute,
+	} {
+		if got := NextTry(fails, t0).Sub(t0); got != want {
+			t.Errorf("NextTry(%d) is %s later, want %s", fails, got, want)
+		}
+	}
+}
+
+// An image that never works: each member is made, does not get ready, and is
+// made again, as fast as it is allowed to. The loop has to come to a near stop.
+func TestBrokenImage(t *testing.T) {
+	l := NewLedger(Limits{PerHost: 10, PerPool: 5, Window: time.Hour}, nil, nil)
+	type member struct {
+		fails int
+		last  time.Time
+	}
+	ms := make([]member, 4)
+	perHour := map[int]int{}
+	for now := t0; now.Before(at(24 * time.Hour)); now = now.Add(time.Second) {
+		for i := range ms {
+			if now.Before(NextTry(ms[i].fails, ms[i].last)) || !l.Take(Entry{Host: "a", Pool: "web"}, now).OK {
+				continue
+			}
+			ms[i] = member{ms[i].fails + 1, now}
+			perHour[int(now.Sub(t0)/time.Hour)]++
+		}
+	}
+	for h, n := range perHour {
+		if n > 5 {
+			t.Errorf("hour %d: %d creates", h, n)
+		}
+	}
+	if ms[0].fails == 0 || perHour[23] == 0 {
+		t.Error("it must go on trying")
+	}
+}
