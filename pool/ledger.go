@@ -187,7 +187,7 @@ func (l *Ledger) prune(now time.Time) {
 
 // short is a duration in whole seconds, rounded up, without zero parts at its end.
 func short(d time.Duration) string {
-	text := max(0, (d+time.Second-1).Truncate(time.Second)).String()
+	text := max(0, (d + time.Second - 1).Truncate(time.Second)).String()
 	if t, ok := strings.CutSuffix(text, "m0s"); ok {
 		text = t + "m"
 	}
