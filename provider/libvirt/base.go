@@ -148,7 +148,9 @@ func (h *Host) fillBase(ctx context.Context, t model.Template, tell teller) erro
 		return err
 	}
 	tell.step("create base volume " + name)
-	existed, err := step(ctx, h, call{Class: ClassWrite, What: "create the base volume"}, func(v *golibvirt.Libvirt) (bool, error) {
+	// The volume's name is the lock here: what an earlier caller has left half done
+	// goes on until its last call, and must not act on what it saw before this.
+	existed, err := step(ctx, h, call{Class: ClassWrite, What: "create the base volume", Domain: name}, func(v *golibvirt.Libvirt) (bool, error) {
 		p, err := v.StoragePoolLookupByName(t.Storage)
 		if err != nil {
 			return false, err
@@ -200,9 +202,10 @@ func (h *Host) sendBase(ctx context.Context, t model.Template, tell teller) erro
 	defer func() { _ = file.Close() }() // it was read
 	sum := sha256.New()
 	what := "upload base image to " + t.Base.VolumeName()
-	err = h.Upload(ctx, t.Storage, t.Base.VolumeName(), io.TeeReader(file, sum), t.Base.Size, func(n int64) { tell.bytes(what, n, t.Base.Size) })
+	err = h.upload(ctx, t.Storage, t.Base.VolumeName(), io.TeeReader(file, sum), t.Base.Size,
+		func(n int64) { tell.bytes(what, n, t.Base.Size) }, nil)
 	if err != nil {
-		return unwrapHost(err)
+		return err
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != t.Base.SHA256 {
 		return permanent("base image %s has changed: its SHA-256 is %s, it was %s", t.Base.File, got, t.Base.SHA256)
@@ -232,7 +235,7 @@ func (h *Host) proveBase(ctx context.Context, t model.Template) error {
 	if err != nil {
 		return err
 	}
-	_, err = step(ctx, h, call{Class: ClassWrite, What: "prove the base volume"}, func(v *golibvirt.Libvirt) (struct{}, error) {
+	_, err = step(ctx, h, call{Class: ClassWrite, What: "prove the base volume", Domain: t.Base.VolumeName()}, func(v *golibvirt.Libvirt) (struct{}, error) {
 		p, err := v.StoragePoolLookupByName(t.Storage)
 		if err != nil {
 			return struct{}{}, err
@@ -302,12 +305,4 @@ func deleteVolume(v *golibvirt.Libvirt, p golibvirt.StoragePool, name string) er
 func isCode(err error, code int) bool {
 	le, ok := errors.AsType[golibvirt.Error](err)
 	return ok && int(le.Code) == code
-}
-
-// unwrapHost takes the outermost "host NAME" away; the caller names it again.
-func unwrapHost(err error) error {
-	if in := errors.Unwrap(err); in != nil {
-		return in
-	}
-	return err
 }

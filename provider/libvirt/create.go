@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
@@ -13,7 +12,7 @@ import (
 	"virdeck/provider"
 )
 
-// seedStep is how a seed's upload is called, to operators and in errors.
+// seedStep is how a seed's upload is called, to operators.
 const seedStep = "upload the seed"
 
 // Create implements provider.Builder. The order is "anchor first": the domain is
@@ -341,11 +340,9 @@ func (c *creation) seed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = c.h.Upload(ctx, pool, c.id.seed, bytes.NewReader(img), int64(len(img)), func(n int64) { c.tell.bytes(seedStep, n, int64(len(img))) })
-	if err != nil {
-		return fmt.Errorf("%s: %w", seedStep, unwrapHost(err))
-	}
-	return nil
+	return c.h.upload(ctx, pool, c.id.seed, bytes.NewReader(img), int64(len(img)),
+		func(n int64) { c.tell.bytes(seedStep, n, int64(len(img))) },
+		func(v *golibvirt.Libvirt) error { return mustBeOff(v, c.id.uuid) })
 }
 
 func (c *creation) start(ctx context.Context) error {

@@ -20,7 +20,7 @@ import (
 // baseFile writes an image that passes for a qcow2 one of 1 MiB.
 func baseFile(t *testing.T) model.BaseImage {
 	t.Helper()
-	img := make([]byte, 700_001)
+	img := make([]byte, 100_001)
 	copy(img, "QFI\xfb\x00\x00\x00\x03")
 	img[29] = 0x10 // 1 MiB
 	for i := 512; i < len(img); i++ {

@@ -130,7 +130,8 @@ func userMap(text string) (*yaml.Node, error) {
 	if first, _, _ := strings.Cut(text, "\n"); strings.TrimRight(first, " \t\r") != cloudConfig {
 		return nil, fmt.Errorf("user_data: its first line is not %s; other kinds of user-data cannot be merged", cloudConfig)
 	}
-	dec := yaml.NewDecoder(strings.NewReader(text))
+	_, rest, _ := strings.Cut(text, "\n") // the first line is written anew
+	dec := yaml.NewDecoder(strings.NewReader("\n" + rest))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 		return empty, nil

@@ -24,6 +24,14 @@ import (
 // Errors: the context's own; ErrLinkDown if no connection can be made or it dies;
 // a transfer that stands still for a minute; else the host's. A failed upload leaves the volume with whatever has arrived.
 func (h *Host) Upload(ctx context.Context, pool, volume string, r io.Reader, size int64, progress func(int64)) error {
+	if err := h.upload(ctx, pool, volume, r, size, progress, nil); err != nil {
+		return h.wrap(err)
+	}
+	return nil
+}
+
+// upload is Upload, with a last look at whether it may be, on the same connection.
+func (h *Host) upload(ctx context.Context, pool, volume string, r io.Reader, size int64, progress func(int64), may func(*golibvirt.Libvirt) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stall := time.AfterFunc(stallLimit, func() { cancel(fmt.Errorf("nothing could be sent for %s", stallLimit)) })
@@ -35,13 +43,14 @@ func (h *Host) Upload(ctx context.Context, pool, volume string, r io.Reader, siz
 		}
 	}
 	err := h.link.apart(ctx, func(v *golibvirt.Libvirt) error {
-		p, err := v.StoragePoolLookupByName(pool)
+		vol, err := findVolume(v, pool, volume)
 		if err != nil {
 			return err
 		}
-		vol, err := v.StorageVolLookupByName(p, volume)
-		if err != nil {
-			return err
+		if may != nil {
+			if err := may(v); err != nil {
+				return err
+			}
 		}
 		c := &counter{r: io.LimitReader(r, size+1), told: told}
 		if err := v.StorageVolUpload(vol, c, 0, uint64(size), 0); err != nil { //nolint:gosec // a size is not negative
@@ -53,7 +62,7 @@ func (h *Host) Upload(ctx context.Context, pool, volume string, r io.Reader, siz
 		return nil
 	})
 	if err != nil {
-		return h.wrap(fmt.Errorf("upload to volume %s/%s: %w", pool, volume, stalled(ctx, err)))
+		return fmt.Errorf("upload to volume %s/%s: %w", pool, volume, stalled(ctx, err))
 	}
 	return nil
 }

@@ -220,6 +220,9 @@ func (v *volume) ref() libvirt.StorageVol {
 func (v *volume) write(at uint64, data []byte) bool {
 	end := at + uint64(len(data))
 	v.uploaded = true
+	if old := v.content[min(at, uint64(len(v.content))):]; !bytes.Equal(old[:min(len(old), len(data))], data) {
+		v.touched("changed")
+	}
 	if grow := end - min(end, v.Allocation); grow > v.pool.free() {
 		return false
 	}
@@ -346,7 +349,7 @@ func (h *Host) diskVolume(k disk) *volume {
 }
 
 // Violations returns what clients have done that harms a guest and that a daemon
-// does not refuse: volumes deleted or written under a running domain.
+// does not refuse: volumes deleted under a running domain, or changed.
 func (h *Host) Violations() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -22,7 +22,9 @@ func volUpload(c *call, a *libvirt.StorageVolUploadArgs) (void, *Error) {
 		if v.uploads > 0 {
 			return void{}, fail(fromStorage, libvirt.ErrOperationInvalid, "volume '%s' is still in use.", v.Name)
 		}
-		v.touched("written")
+		if _, here := c.conn.d.conns[c.conn]; !here {
+			return void{}, nil // the client has gone, and its stream with it
+		}
 		v.uploads++
 		c.conn.streams[c.serial] = &upload{v: v, at: a.Offset}
 		return void{}, nil
