@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 	"unicode/utf8"
@@ -65,8 +66,11 @@ func (c Change) String() string {
 	return "write " + c.noun()
 }
 
-// GoString hides the value from %#v.
-func (c Change) GoString() string { return c.String() }
+// Format hides the value from every verb of fmt: String alone is not asked for
+// %d, which shows bytes.
+func (c Change) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, c.String()) // fmt drops errors too
+}
 
 // LogValue hides the value from slog.
 func (c Change) LogValue() slog.Value { return slog.StringValue(c.String()) }
