@@ -14,9 +14,12 @@ type Config struct {
 
 	Fleet      Fleet      `toml:"fleet"`
 	Controller Controller `toml:"controller"`
+	Budget     Budget     `toml:"budget"`
 	Link       Link       `toml:"link"`
 	Health     Health     `toml:"health"`
 	Hosts      []Host     `toml:"host"`
+	Templates  []Template `toml:"template"`
+	Pools      []Pool     `toml:"pool"`
 	Proxies    []Proxy    `toml:"proxy"`
 	UI         UI         `toml:"ui"`
 	Log        Log        `toml:"log"`
@@ -47,6 +50,29 @@ type Controller struct {
 	ReconcileBudget time.Duration `toml:"reconcile_budget"`
 	// WorkersPerHost bounds the reconciles of one host that run at once.
 	WorkersPerHost int `toml:"workers_per_host"`
+	// CreatesPerHost bounds the VMs of one host that are made at once.
+	CreatesPerHost int `toml:"creates_per_host"`
+	// CreateTimeout bounds one try to make a VM, the upload of its base image
+	// included.
+	CreateTimeout time.Duration `toml:"create_timeout"`
+	// DeleteTimeout bounds one try to remove a VM.
+	DeleteTimeout time.Duration `toml:"delete_timeout"`
+	// OrphanGrace is how long a VM of ours that is not declared any more is left
+	// alone.
+	OrphanGrace time.Duration `toml:"orphan_grace"`
+	// StartStopped has managed VMs started that were found shut off or crashed.
+	StartStopped bool `toml:"start_stopped"`
+}
+
+// Budget limits what is done to managed VMs without an operator's word: creates
+// that replace, starts, deletes.
+type Budget struct {
+	// PerHost is how many of them a host may see in a Window; 0: none.
+	PerHost int `toml:"per_host"`
+	// PerPool is the same for a pool.
+	PerPool int `toml:"per_pool"`
+	// Window slides.
+	Window time.Duration `toml:"window"`
 }
 
 // Link holds the timing of the pooled connection to a host.
@@ -142,8 +168,8 @@ const (
 	IPv6 Family = "ipv6"
 )
 
-// Proxy is one declared proxy. Either Host and Domain are set (an adopted
-// domain) or Address (an external proxy), never both.
+// Proxy is one declared proxy. Host and Domain are set (an adopted domain), or
+// Host and Template (a managed one), or Address (an external proxy).
 type Proxy struct {
 	// Name is unique among the proxies.
 	Name string `toml:"name"`
@@ -151,6 +177,8 @@ type Proxy struct {
 	Host string `toml:"host"`
 	// Domain is the libvirt domain's name; it defaults to Name.
 	Domain string `toml:"domain"`
+	// Template is the name of the [Template] that a managed VM is made of.
+	Template string `toml:"template"`
 	// Address is the IP address of an external proxy, in canonical form.
 	Address string `toml:"address"`
 	// Port is where the proxy listens, 1 to 65535.
@@ -175,6 +203,9 @@ type Proxy struct {
 
 // External tells whether the proxy is an address without a domain.
 func (p *Proxy) External() bool { return p.Address != "" }
+
+// Managed tells whether its VM is made and removed by virdeck.
+func (p *Proxy) Managed() bool { return p.Template != "" }
 
 // Protocol is what a proxy speaks.
 type Protocol string
@@ -236,7 +267,13 @@ func Default() *Config {
 			AddressHold:     3,
 			ReconcileBudget: 5 * time.Second,
 			WorkersPerHost:  2,
+			CreatesPerHost:  8,
+			CreateTimeout:   10 * time.Minute,
+			DeleteTimeout:   time.Minute,
+			OrphanGrace:     10 * time.Minute,
+			StartStopped:    true,
 		},
+		Budget: Budget{PerHost: 10, PerPool: 5, Window: time.Hour},
 		Link: Link{
 			Ping:                 2 * time.Second,
 			Silence:              1500 * time.Millisecond,

@@ -1,19 +1,25 @@
 package config
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/BurntSushi/toml"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"virdeck/model"
 )
 
 // testSources is root's, with two variables and some password files.
@@ -26,6 +32,14 @@ func testSources() Sources {
 		"etc/virdeck/bell.password":  {Data: []byte("a\ab\n"), Mode: 0o600},
 		"etc/virdeck/directory/file": {Data: []byte("x"), Mode: 0o600},
 		"etc/virdeck/huge.password":  {Data: make([]byte, maxSecret+1), Mode: 0o600},
+		"etc/virdeck/good.qcow2":     {Data: qcow2(0, 3<<30), ModTime: time.Unix(1, 0)},
+		"etc/virdeck/backed.qcow2":   {Data: qcow2(104, 3<<30)},
+		"etc/virdeck/cut.qcow2":      {Data: qcow2(0, 3<<30)[:20]},
+		"etc/virdeck/empty.img":      {},
+		"etc/virdeck/base.img":       {Data: []byte("raw")},
+		"etc/virdeck/x.xml":          {Data: []byte("<memoryBacking/>\n")},
+		"etc/virdeck/huge.yaml":      {Data: make([]byte, maxText+1)},
+		"etc/virdeck/user.yaml":      {Data: []byte("#cloud-config\n")},
 	}
 	return Sources{
 		Env: func(key string) string {
@@ -35,7 +49,31 @@ func testSources() Sources {
 		Dir:  "/etc/virdeck",
 		Mode: 0o600,
 		Open: func(path string) (fs.File, error) { return files.Open(strings.TrimPrefix(path, "/")) },
+		ValidateTemplate: func(t model.Template) error {
+			switch {
+			case strings.HasPrefix(t.XML, "refuse"):
+				return fmt.Errorf("template: %w", settingError{"xml", "refused:\nbad element"})
+			case t.VCPUs == 13:
+				return settingError{"vcpus", "13 brings bad luck"}
+			}
+			return nil
+		},
 	}
+}
+
+// settingError names the setting that it is about.
+type settingError struct{ setting, text string }
+
+func (e settingError) Error() string   { return e.text }
+func (e settingError) Setting() string { return e.setting }
+
+// qcow2 is the head of an image, with a place for a backing file's name.
+func qcow2(backing, size uint64) []byte {
+	head := append([]byte("QFI\xfb"), 0, 0, 0, 3)
+	head = binary.BigEndian.AppendUint64(head, backing)
+	head = append(head, 0, 0, 0, 0, 0, 0, 0, 16)
+	head = binary.BigEndian.AppendUint64(head, size)
+	return append(head, "and the rest"...)
 }
 
 // TestParse_bad reads testdata/bad/*.toml: each ends in lines "#! ..." that are
@@ -228,9 +266,9 @@ func TestExample(t *testing.T) {
 				continue
 			}
 			commented := regexp.MustCompile(`(?m)^# ` + key + ` = `).Match(data)
-			switch required := path == "host." || path == "proxy." || path == "health.target."; {
+			switch required := slices.Contains([]string{"host.", "template.", "pool.", "proxy.", "health.target."}, path); {
 			case !given && !commented:
-				if key != "address" { // the second proxy has it
+				if path+key != "proxy.address" && path+key != "proxy.template" { // the next two proxies have them
 					t.Errorf("%s%s is not in config.toml.example", path, key)
 				}
 			case given && (!required || !defaults.Field(i).IsZero()) && !reflect.DeepEqual(defaults.Field(i).Interface(), fields.Field(i).Interface()):
@@ -239,8 +277,8 @@ func TestExample(t *testing.T) {
 		}
 	}
 	walk("", reflect.ValueOf(got).Elem(), tree, reflect.ValueOf(Default()).Elem())
-	if got.Proxies[1].Address == "" {
-		t.Error("the second proxy shows no address")
+	if got.Proxies[1].Address == "" || !got.Proxies[2].Managed() {
+		t.Error("the second proxy shows no address, or the third no template")
 	}
 }
 

@@ -132,6 +132,7 @@ func orSemicolon(suggestion string) string {
 var (
 	durationType = reflect.TypeFor[time.Duration]()
 	secretType   = reflect.TypeFor[Secret]()
+	sizeType     = reflect.TypeFor[Size]()
 )
 
 // value puts one TOML value into a field; of another type, it says so.
@@ -139,6 +140,9 @@ func (d *document) value(path keyPath, in any, out reflect.Value) {
 	switch {
 	case out.Type() == durationType:
 		d.duration(path, in, out)
+		return
+	case out.Type() == sizeType:
+		d.size(path, in, out)
 		return
 	case out.Type() == secretType:
 		if s, ok := in.(string); ok {
@@ -245,6 +249,10 @@ func elementDefault(t reflect.Type) (reflect.Value, bool) {
 		return reflect.ValueOf(defaultHost()), true
 	case reflect.TypeFor[Proxy]():
 		return reflect.ValueOf(defaultProxy()), true
+	case reflect.TypeFor[Template]():
+		return reflect.ValueOf(defaultTemplate()), true
+	case reflect.TypeFor[Pool]():
+		return reflect.ValueOf(defaultPool()), true
 	case reflect.TypeFor[Target]():
 		return reflect.ValueOf(defaultTarget()), true
 	}
@@ -271,6 +279,8 @@ func wanted(t reflect.Type) string {
 		return `a duration in quotes such as "10s"`
 	case secretType:
 		return "a text in quotes"
+	case sizeType:
+		return `a size such as "512MiB", or whole MiB`
 	}
 	switch t.Kind() { //nolint:exhaustive // no setting is of another kind
 	case reflect.String:

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/BurntSushi/toml"
+
+	"virdeck/model"
 )
 
 // Bounds on what is read, so that a device or a wrong file cannot fill memory.
@@ -33,14 +35,34 @@ type Sources struct {
 	// Mode is the file's mode; with a password in it, group and others must
 	// have no part in it.
 	Mode fs.FileMode
-	// Open opens a password file; nil: there is none.
+	// Open opens a file that the configuration names; nil: there is none.
 	Open func(path string) (fs.File, error)
+	// Hashes remembers those of base images; nil: they are found out each time.
+	Hashes *Hashes
+	// ValidateTemplate is asked about each template that has no other problem; nil:
+	// nobody is. If its error, or one that it wraps, has a method Setting() string,
+	// the problem is shown at that setting of the template.
+	ValidateTemplate func(model.Template) error
+}
+
+// Loader reads configurations, one after another. It keeps nothing but the hashes
+// of base images. The zero value is ready; fields are not to be changed while it
+// is in use, by as many goroutines as like to.
+type Loader struct {
+	// Env looks up environment variables; nil takes the process's own.
+	Env func(string) string
+	// ValidateTemplate is as in [Sources].
+	ValidateTemplate func(model.Template) error
+
+	hashes Hashes
 }
 
 // Load reads and checks the configuration at path. It returns [Problems], all
-// there are, or another error never. env looks up environment variables; nil
-// takes the process's own.
-func Load(path string, env func(string) string) (*Config, error) {
+// there are, or another error never. A base image without a declared hash is read
+// from end to end, which takes about a second for each GiB, unless this Loader has
+// read it before.
+func (l *Loader) Load(path string) (*Config, error) {
+	env := l.Env
 	if env == nil {
 		env = os.Getenv
 	}
@@ -49,12 +71,20 @@ func Load(path string, env func(string) string) (*Config, error) {
 		return nil, Problems{{File: path, Msg: "cannot be read: " + err.Error()}}
 	}
 	return Parse(path, data, Sources{
-		Env:  env,
-		Root: os.Geteuid() == 0,
-		Dir:  filepath.Dir(path),
-		Mode: mode,
-		Open: openOS,
+		Env:              env,
+		Root:             os.Geteuid() == 0,
+		Dir:              filepath.Dir(path),
+		Mode:             mode,
+		Open:             openOS,
+		Hashes:           &l.hashes,
+		ValidateTemplate: l.ValidateTemplate,
 	})
+}
+
+// Load is [Loader.Load] of a Loader that is used once.
+func Load(path string, env func(string) string) (*Config, error) {
+	l := Loader{Env: env}
+	return l.Load(path)
 }
 
 // openOS does not wait for the other end of a pipe, so that it can be refused.

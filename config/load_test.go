@@ -224,7 +224,7 @@ port = 1
 	if got := Problems(c.Warnings()).Error(); got != want {
 		t.Errorf("warnings (-want +got):\n%s", cmp.Diff(want, got))
 	}
-	if got := Problems(mustParse(t, "").Warnings()).Error(); got != "config.toml: no [[proxy]]: there is nothing to manage" {
+	if got := Problems(mustParse(t, "").Warnings()).Error(); got != "config.toml: no [[proxy]] and no [[pool]]: there is nothing to manage" {
 		t.Errorf("an empty file's warnings: %s", got)
 	}
 	if w := mustParse(t, adopt("")).Warnings(); len(w) != 0 {

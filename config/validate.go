@@ -25,6 +25,9 @@ type checker struct {
 
 	hostNames []string        // of all hosts, in their order
 	isHost    map[string]bool // the same, to look up
+
+	templateNames []string
+	isTemplate    map[string]bool
 }
 
 func (k *checker) all() {
@@ -33,7 +36,9 @@ func (k *checker) all() {
 	k.health()
 	k.log()
 	k.hosts()
+	k.templates()
 	k.proxies()
+	k.pools()
 }
 
 func section(path ...string) keyPath { return keyPath(path) }
@@ -70,6 +75,10 @@ func (k *checker) durations() []durationRule {
 		{"controller", "address_refresh", c.AddressRefresh, s, 24 * hour},
 		{"controller", "address_retry", c.AddressRetry, 500 * ms, hour},
 		{"controller", "reconcile_budget", c.ReconcileBudget, 500 * ms, 10 * m},
+		{"controller", "create_timeout", c.CreateTimeout, 10 * s, 24 * hour},
+		{"controller", "delete_timeout", c.DeleteTimeout, 5 * s, hour},
+		{"controller", "orphan_grace", c.OrphanGrace, 0, 30 * 24 * hour},
+		{"budget", "window", k.c.Budget.Window, m, 7 * 24 * hour},
 		{"link", "ping", l.Ping, 100 * ms, 5 * m},
 		{"link", "silence", l.Silence, 100 * ms, 5 * m},
 		{"link", "second_opinion", l.SecondOpinion, 100 * ms, m},
@@ -97,6 +106,9 @@ func (k *checker) pace() {
 	c, l, h := &k.c.Controller, &k.c.Link, &k.c.Health
 	k.number(section("controller", "address_hold"), c.AddressHold, 1, 100)
 	k.number(section("controller", "workers_per_host"), c.WorkersPerHost, 1, 64)
+	k.number(section("controller", "creates_per_host"), c.CreatesPerHost, 1, 64)
+	k.number(section("budget", "per_host"), k.c.Budget.PerHost, 0, 10000)
+	k.number(section("budget", "per_pool"), k.c.Budget.PerPool, 0, 10000)
 	k.number(section("link", "slots"), l.Slots, 1, 16)
 	k.number(section("health", "rise"), h.Rise, 1, 100)
 	k.number(section("health", "fall"), h.Fall, 1, 100)
@@ -122,10 +134,13 @@ func (k *checker) ordered(sect, a string, av time.Duration, b string, bv time.Du
 }
 
 func (k *checker) health() {
-	if len(k.c.Health.Targets) == 0 && len(k.c.Proxies) > 0 {
+	if len(k.c.Health.Targets) == 0 && len(k.c.Proxies)+len(k.c.Pools) > 0 {
 		p := k.at(section("health", "target"), "missing; allowed: at least one [[health.target]] with a url, for the probes to ask for")
 		if p.Line == 0 {
 			p.Line = k.pos.of(section("proxy", index(0))) // what wants to be probed
+			if len(k.c.Proxies) == 0 {
+				p.Line = k.pos.of(section("pool", index(0)))
+			}
 		}
 		k.problems = append(k.problems, p)
 	}
@@ -233,7 +248,8 @@ func oneOf[S ~string](k *checker, at keyPath, v S, allowed ...S) bool {
 }
 
 // text checks what is shown or sent as it is.
-func (k *checker) text(at keyPath, v string, most int) {
+func (k *checker) text(at keyPath, v string) {
+	const most = 255
 	switch {
 	case len(v) > most:
 		k.problem(at, "%d bytes long; allowed: at most %d", len(v), most)

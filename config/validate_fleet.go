@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -76,18 +77,18 @@ func (k *checker) proxies() {
 func (k *checker) proxy(at keyPath, p *Proxy, names, serves map[string]keyPath) {
 	k.unique(at, p.Name, names)
 	k.backing(at, p)
-	if !k.has(at.with("port")) {
-		k.missing(at, "port", "1 to 65535")
+	k.service(at, p.Port, p.Protocol, p.Probe)
+	if p.Managed() {
+		for _, key := range []string{"user", "password", "password_file", "password_env"} {
+			if k.has(at.with(key)) {
+				k.problem(at.with(key), "given with template; allowed: no credentials, since each managed proxy gets its own")
+			}
+		}
 	} else {
-		k.number(at.with("port"), p.Port, 1, 65535)
+		k.credentials(at, p)
 	}
-	oneOf(k, at.with("protocol"), p.Protocol, ProtocolHTTP)
-	if k.has(at.with("probe")) && oneOf(k, at.with("probe"), p.Probe, ProbeHTTP, ProbeConnect) {
-		k.probe(at, p)
-	}
-	k.credentials(at, p)
 	k.name(at.with("pool"), p.Pool)
-	k.labels(at, p)
+	k.labels(at, p.Labels)
 
 	where := fmt.Sprintf("%s\x00%s\x00%s\x00%d", p.Host, p.Domain, p.Address, p.Port)
 	if first, again := serves[where]; again && p.Port != 0 && p.Domain+p.Address != "" {
@@ -97,10 +98,38 @@ func (k *checker) proxy(at keyPath, p *Proxy, names, serves map[string]keyPath) 
 	}
 }
 
-// backing checks what stands behind a proxy: a domain or an address.
+// service checks what a proxy, or each member of a pool, offers and how it is
+// asked.
+func (k *checker) service(at keyPath, port int, protocol Protocol, probe Probe) {
+	if !k.has(at.with("port")) {
+		k.missing(at, "port", "1 to 65535")
+	} else {
+		k.number(at.with("port"), port, 1, 65535)
+	}
+	oneOf(k, at.with("protocol"), protocol, ProtocolHTTP)
+	if k.has(at.with("probe")) && oneOf(k, at.with("probe"), probe, ProbeHTTP, ProbeConnect) {
+		k.probe(at, probe)
+	}
+}
+
+// backing checks what stands behind a proxy: a domain, a template or an address.
 func (k *checker) backing(at keyPath, p *Proxy) {
-	const either = "either host (and domain), or address"
-	hasHost, hasAddress := k.has(at.with("host")), k.has(at.with("address"))
+	const either = "host (and domain), host and template, or address"
+	hasHost, hasAddress, hasTemplate := k.has(at.with("host")), k.has(at.with("address")), k.has(at.with("template"))
+	if hasTemplate {
+		for _, key := range []string{"address", "domain"} {
+			if k.has(at.with(key)) {
+				k.problem(at.with(key), "given with template; allowed: %s", either)
+			}
+		}
+		k.template(at, p.Template)
+		if hasHost {
+			k.onHost(at, p.Host)
+		} else {
+			k.problem(at.with("template"), "given without host; allowed: both, for a VM that is made there, or a [[pool]] for several")
+		}
+		return
+	}
 	switch {
 	case hasHost && hasAddress:
 		k.problem(at.with("address"), "given with host; allowed: %s", either)
@@ -121,16 +150,36 @@ func (k *checker) backing(at keyPath, p *Proxy) {
 	}
 }
 
-func (k *checker) adopted(at keyPath, p *Proxy) {
-	names := k.hostNames
-	switch {
-	case p.Host == "":
+// onHost checks the name of the host that a proxy is on.
+func (k *checker) onHost(at keyPath, host string) {
+	if host == "" {
 		k.missing(at, "host", "the name of a [[host]]")
-	case len(names) == 0:
-		k.problem(at.with("host"), "there is no [[host]] named %q; allowed: the name of a [[host]], and this file has none", p.Host)
-	case !k.isHost[p.Host]:
-		k.problem(at.with("host"), "there is no [[host]] named %q%s allowed: %s", p.Host, orSemicolon(suggest(p.Host, names)), listed(names))
+		return
 	}
+	k.known(at.with("host"), host, "host", k.hostNames, k.isHost)
+}
+
+// template checks the name of the template that a proxy or pool is made of.
+func (k *checker) template(at keyPath, name string) {
+	if name == "" {
+		k.missing(at, "template", "the name of a [[template]]")
+		return
+	}
+	k.known(at.with("template"), name, "template", k.templateNames, k.isTemplate)
+}
+
+// known checks that there is a table of a kind with the name.
+func (k *checker) known(at keyPath, name, kind string, names []string, is map[string]bool) {
+	switch {
+	case len(names) == 0:
+		k.problem(at, "there is no [[%[1]s]] named %[2]q; allowed: the name of a [[%[1]s]], and this file has none", kind, name)
+	case !is[name]:
+		k.problem(at, "there is no [[%s]] named %q%s allowed: %s", kind, name, orSemicolon(suggest(name, names)), listed(names))
+	}
+}
+
+func (k *checker) adopted(at keyPath, p *Proxy) {
+	k.onHost(at, p.Host)
 	switch where := at.with("domain"); {
 	case !k.has(where):
 		p.Domain = p.Name
@@ -139,13 +188,13 @@ func (k *checker) adopted(at keyPath, p *Proxy) {
 	case strings.Contains(p.Domain, "/"):
 		k.problem(where, "%q is not a libvirt domain's name; allowed: no slash", p.Domain)
 	default:
-		k.text(where, p.Domain, 255)
+		k.text(where, p.Domain)
 	}
 }
 
 // probe refuses a kind of probe that none of the targets can be asked by.
-func (k *checker) probe(at keyPath, p *Proxy) {
-	if p.Probe != ProbeHTTP || len(k.c.Health.Targets) == 0 {
+func (k *checker) probe(at keyPath, probe Probe) {
+	if probe != ProbeHTTP || len(k.c.Health.Targets) == 0 {
 		return
 	}
 	for i := range k.c.Health.Targets {
@@ -154,7 +203,7 @@ func (k *checker) probe(at keyPath, p *Proxy) {
 			return // one can be asked, or is refused on its own
 		}
 	}
-	k.problem(at.with("probe"), "%q cannot ask for an https target, and there is no other; allowed: %q, or no probe setting", string(p.Probe), string(ProbeConnect))
+	k.problem(at.with("probe"), "%q cannot ask for an https target, and there is no other; allowed: %q, or no probe setting", string(probe), string(ProbeConnect))
 }
 
 // credentials checks user and password, and reads the password from where it is.
@@ -167,7 +216,7 @@ func (k *checker) credentials(at keyPath, p *Proxy) {
 		case strings.Contains(p.User, ":"):
 			k.problem(user, "holds a colon, which parts user and password in a request; allowed: no colon")
 		default:
-			k.text(user, p.User, 255)
+			k.text(user, p.User)
 		}
 	}
 	var given []string
@@ -221,15 +270,10 @@ func (k *checker) credentials(at keyPath, p *Proxy) {
 	}
 }
 
-func (k *checker) labels(at keyPath, p *Proxy) {
-	keys := make([]string, 0, len(p.Labels))
-	for key := range p.Labels {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
+func (k *checker) labels(at keyPath, labels map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		where := at.with("labels", key)
 		k.name(where, key)
-		k.text(where, p.Labels[key], 255)
+		k.text(where, labels[key])
 	}
 }

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // Warnings are settings of the file that are legal and suspicious, by line. The
@@ -17,6 +19,25 @@ func (k *checker) suspicions() []Problem {
 	used := map[string]bool{}
 	for i := range c.Proxies {
 		used[c.Proxies[i].Host] = true
+	}
+	made := map[string]bool{}
+	for i := range c.Proxies {
+		made[c.Proxies[i].Template] = true
+	}
+	for i := range c.Pools {
+		p := &c.Pools[i]
+		made[p.Template] = true
+		for _, h := range p.Hosts {
+			used[h] = true
+		}
+		if n := replacements(p, c.Budget.Window); n > float64(c.Budget.PerPool) {
+			warn(section("pool", index(i), "max_age"), fmt.Sprintf("replaces %.1f members in %s, and budget.per_pool allows %d", n, short(c.Budget.Window), c.Budget.PerPool))
+		}
+	}
+	for i := range c.Templates {
+		if !made[c.Templates[i].Name] {
+			warn(section("template", index(i)), "no pool and no proxy is made of it")
+		}
 	}
 	for i := range c.Hosts {
 		h, at := &c.Hosts[i], section("host", index(i))
@@ -42,10 +63,18 @@ func (k *checker) suspicions() []Problem {
 	if !c.Health.Control {
 		warn(section("health", "control"), "off: only other proxies can tell a dead proxy from a dead target")
 	}
-	if len(c.Proxies) == 0 {
-		warn(nil, "no [[proxy]]: there is nothing to manage")
+	if len(c.Proxies)+len(c.Pools) == 0 {
+		warn(nil, "no [[proxy]] and no [[pool]]: there is nothing to manage")
 	}
 	return out
+}
+
+// replacements is how many members of a pool reach their maximum age in a window.
+func replacements(p *Pool, window time.Duration) float64 {
+	if p.MaxAge == 0 {
+		return 0
+	}
+	return float64(p.Count) * float64(window) / float64(p.MaxAge)
 }
 
 func loopback(host string) bool {
