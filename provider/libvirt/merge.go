@@ -133,7 +133,7 @@ func nothingLost(text string, d *libvirtxml.Domain) error {
 	}
 	for _, n := range in {
 		if !have[n] {
-			return fmt.Errorf("%s is not known, or not there", n)
+			return fmt.Errorf("%s is unknown here", n)
 		}
 	}
 	return nil

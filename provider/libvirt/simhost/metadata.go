@@ -254,3 +254,16 @@ func (d *Domain) Metadata(uri string, live bool) string {
 	}
 	return ""
 }
+
+// SetMetadata sets an element of somebody's namespace, in the configuration and,
+// while it runs, in the running domain, with its event; an empty text takes it
+// away. The text is as a client would give it, without the namespace.
+func (d *Domain) SetMetadata(uri, key, text string) {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	d.config.set(element{uri: uri, key: key, xml: text})
+	if d.active() {
+		d.live.set(element{uri: uri, key: key, xml: text})
+	}
+	d.h.emitMetadata(d, int32(libvirt.DomainMetadataElement), libvirt.OptString{uri})
+}

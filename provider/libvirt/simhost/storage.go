@@ -125,6 +125,16 @@ func (h *Host) AddVolume(poolName string, spec VolumeSpec) {
 	p.add(spec)
 }
 
+// RemoveVolume takes a volume away as somebody does by hand; without effect when
+// there is none.
+func (h *Host) RemoveVolume(poolName, name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.pool(poolName); p != nil {
+		p.volumes = slices.DeleteFunc(p.volumes, func(v *volume) bool { return v.Name == name })
+	}
+}
+
 // Volume returns a volume; false when there is none.
 func (h *Host) Volume(poolName, name string) (Volume, bool) {
 	h.mu.Lock()
