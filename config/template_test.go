@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -280,4 +281,18 @@ func TestLoader(t *testing.T) {
 	if other.Templates[0].BaseSHA256 == first.Templates[0].BaseSHA256 {
 		t.Error("another Loader remembers")
 	}
+}
+
+func TestHashes_concurrent(t *testing.T) {
+	src := testSources()
+	src.Hashes = &Hashes{}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if c, err := Parse("f", []byte("[[template]]\nname = \"t\"\nbase_file = \"good.qcow2\"\n"), src); err != nil || len(c.Templates[0].BaseSHA256) != 64 {
+				t.Errorf("%v, %v", c, err)
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -156,4 +157,55 @@ func TestBrokenImage(t *testing.T) {
 	if ms[0].fails == 0 || perHour[23] == 0 {
 		t.Error("it must go on trying")
 	}
+}
+
+// Whatever is asked for in whatever order: what nobody asked for never exceeds a
+// limit in any window, and is allowed at the very time that Next promised.
+func TestLedger_anySequence(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		limits := Limits{PerHost: 1 + r.IntN(5), PerPool: 1 + r.IntN(5), Window: time.Hour}
+		l := NewLedger(limits, nil, nil)
+		now := t0
+		var own []Entry // what was done without an operator
+		for range 300 {
+			e := Entry{Host: names(3)[r.IntN(3)], Pool: []string{"", "web", "api"}[r.IntN(3)]}
+			if r.IntN(8) == 0 {
+				e.By = "alice"
+			}
+			v := l.Take(e, now)
+			e.At = now
+			switch {
+			case e.By != "" && !v.OK:
+				t.Fatalf("seed %d: an operator was refused: %s", seed, v.Why)
+			case e.By == "" && v.OK:
+				own = append(own, e)
+			case !v.OK && !l.Allow(e.Host, e.Pool, v.Next).OK:
+				t.Fatalf("seed %d: refused at the time that was promised", seed)
+			case !v.OK: // asking has moved the ledger's view of time: go there
+				now = v.Next
+			}
+			host, pool := 0, 0
+			for _, o := range own {
+				if o.At.After(now.Add(-time.Hour)) {
+					host += count(o.Host == e.Host)
+					pool += count(e.Pool != "" && o.Pool == e.Pool)
+				}
+			}
+			if host > limits.PerHost || pool > limits.PerPool {
+				t.Fatalf("seed %d: %d on a host and %d in a pool with %+v", seed, host, pool, limits)
+			}
+			now = now.Add(time.Duration(r.IntN(900)) * time.Second)
+			if r.IntN(20) == 0 { // a restart
+				l = NewLedger(limits, l.Entries(now), l.Raised())
+			}
+		}
+	}
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }

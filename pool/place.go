@@ -11,6 +11,9 @@ import (
 // fill makes what is missing: declared ordinals from the lowest, then extras.
 func (p *planner) fill() {
 	room, extras := p.room()
+	for _, e := range p.ms {
+		p.count(e)
+	}
 	for n := 1; n <= p.spec.Count; n++ {
 		if p.at[n] == nil && !p.add(n, &room, CauseScale, "declared, and not there") {
 			return
@@ -25,6 +28,14 @@ func (p *planner) fill() {
 			return
 		}
 		extras++
+	}
+}
+
+// count adds a member to what weighs on its host.
+func (p *planner) count(e *entry) {
+	p.all[e.Host]++
+	if p.declared(e) {
+		p.members[e.Host]++
 	}
 }
 
@@ -76,6 +87,7 @@ func (p *planner) add(n int, room *int, c Cause, why string) bool {
 	}
 	*room--
 	e.Host = host
+	p.count(e)
 	p.ms = append(p.ms, e) // out of order, which only this file sees
 	p.at[n] = e
 	p.d.Add = append(p.d.Add, p.action(e, c, why))
@@ -87,11 +99,9 @@ func (p *planner) add(n int, room *int, c Cause, why string) bool {
 // empty pool, so that most successors come to where their predecessors were.
 // Extras do not weigh against declared ones: they will be gone.
 func (p *planner) place(n int) (model.HostName, bool) {
-	load := map[model.HostName]int{}
-	for _, e := range p.ms {
-		if n > p.spec.Count || p.declared(e) {
-			load[e.Host]++
-		}
+	load := p.members
+	if n > p.spec.Count {
+		load = p.all
 	}
 	var fit []model.HostName
 	for _, h := range p.spec.Hosts {

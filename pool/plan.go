@@ -41,6 +41,8 @@ type planner struct {
 	want int // extras to be made
 	d    Decision
 
+	members, all map[model.HostName]int // on a host, for placing: declared ones, and with extras
+
 	// Of the declared ordinals, without those that an operator holds:
 	lost      int // written off by failover
 	inFlight  int // between two VMs
@@ -57,7 +59,10 @@ type planner struct {
 // answer, for ever: a caller that has given it up leaves it out. Ordinals are
 // unique.
 func Plan(spec Spec, members []Member, hosts []Host, now time.Time) Decision {
-	p := planner{spec: spec, now: now, hosts: map[model.HostName]Host{}, at: map[int]*entry{}}
+	p := planner{
+		spec: spec, now: now, hosts: map[model.HostName]Host{}, at: map[int]*entry{},
+		members: map[model.HostName]int{}, all: map[model.HostName]int{},
+	}
 	p.spec.Count, p.spec.Surge = max(0, spec.Count), max(0, spec.Surge)
 	p.least = min(max(0, spec.MinAvailable), p.spec.Count)
 	for _, h := range hosts {
@@ -208,13 +213,17 @@ func (p *planner) judgeExtras() {
 		}
 	}
 	slices.SortStableFunc(fit, func(a, b *entry) int { return cmp.Compare(rank(a), rank(b)) })
+	why := ""
 	for i, e := range fit {
 		switch {
 		case i < idle:
 			e.fate = stays
 		case i < covering && e.serving():
 			e.fate = stays
-			p.wait(e, "surplus; stays until %s", p.ready(1))
+			if why == "" {
+				why = "surplus; stays until " + p.ready(1)
+			}
+			p.wait(e, "%s", why)
 		}
 	}
 }
@@ -274,6 +283,7 @@ func (p *planner) remove() {
 
 // scaleDown drains surplus members, the highest ordinal first.
 func (p *planner) scaleDown() {
+	why := ""
 	for _, e := range slices.Backward(p.ms) {
 		if e.fate != surplus || e.Deleting || e.back || e.Failed || !e.Draining.IsZero() {
 			continue
@@ -281,7 +291,10 @@ func (p *planner) scaleDown() {
 		if e.serving() {
 			if p.in-1 < p.least {
 				e.kept = true
-				p.wait(e, "min_available %d: waits until %s", p.least, p.ready(1))
+				if why == "" { // it is the same for all
+					why = fmt.Sprintf("min_available %d: waits until %s", p.least, p.ready(1))
+				}
+				p.wait(e, "%s", why)
 				continue
 			}
 			p.in--

@@ -227,3 +227,27 @@ func TestPlan_pure(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkPlan is a large pool from nothing, and one that is scaled to nothing
+// while min_available keeps it.
+func BenchmarkPlan(b *testing.B) {
+	spec := Spec{Hash: "new", PoolSpec: model.PoolSpec{Name: "web", Count: 10000, Hosts: names(4), Surge: 1}}
+	var hosts []Host
+	var kept []Member
+	for _, h := range names(4) {
+		hosts = append(hosts, Host{Name: h})
+	}
+	for n := range 10000 {
+		kept = append(kept, serves(10001+n, "a"))
+	}
+	for b.Loop() {
+		if d := Plan(spec, nil, hosts, t0); len(d.Add) != 10000 {
+			b.Fatal(len(d.Add))
+		}
+		spec.MinAvailable = 10000
+		if d := Plan(spec, kept, hosts, t0); len(d.Waits) == 0 {
+			b.Fatal("nothing waits")
+		}
+		spec.MinAvailable = 0
+	}
+}
