@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -85,6 +86,19 @@ func declared(t *testing.T, sim *simhost.Host, builds ...provider.Build) {
 			t.Errorf("%s: its proxy has port %d and credentials %s:%s", id.domain, d.Port(), p.User, p.Password)
 		}
 		wantVols = append(wantVols, id.overlay, id.seed)
+		tpl := b.Spec.Template
+		if v, _ := sim.Volume("default", id.overlay); v.Format != "qcow2" || v.Backing != "/var/lib/libvirt/images/"+tpl.Base.VolumeName() || v.BackingFormat != tpl.Base.Format {
+			t.Errorf("%s: its disk is %+v", id.domain, v.VolumeSpec)
+		}
+		img, err := seedImage(id, b.Spec)
+		if v, _ := sim.Volume("default", id.seed); err != nil || !bytes.Equal(v.Content, img) || v.Capacity != uint64(len(img)) {
+			t.Errorf("%s: its seed is not what was asked for (%d bytes of %d), %v", id.domain, v.Written, len(img), err)
+		}
+		if v, _ := sim.Volume("default", tpl.Base.VolumeName()); tpl.Base.File != "" {
+			if sum := sha256.Sum256(v.Content); hex.EncodeToString(sum[:]) != tpl.Base.SHA256 {
+				t.Errorf("the base volume does not hold the image: %d bytes, SHA-256 %x", v.Written, sum)
+			}
+		}
 		if b.Spec.Template.Base.File != "" {
 			wantVols = append(wantVols, b.Spec.Template.Base.VolumeName(), b.Spec.Template.Base.VolumeName()+proofEnd)
 		} else {

@@ -63,7 +63,7 @@ func TestFrameConn_refusesLengths(t *testing.T) {
 			binary.BigEndian.PutUint32(f, tt.length)
 			go func() { _, _ = p.far.Write(f) }()
 			// who takes the length for good waits for the rest of the frame
-			if err := p.Conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+			if err := p.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
 				t.Fatal(err)
 			}
 			_, err := p.Read(make([]byte, 4))

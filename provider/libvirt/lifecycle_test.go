@@ -77,7 +77,7 @@ func TestCreate_causes(t *testing.T) {
 		{"base image is no qcow2", noImage(strings.Repeat("x", int(base.Size))), provider.ClassPermanent, "is no qcow2 image"},
 		{"base image of other content", noImage("QFI\xfb\x00\x00\x00\x03" + strings.Repeat("\x00", int(base.Size)-8)),
 			provider.ClassPermanent, "has changed: its SHA-256 is "},
-		{"base image is gone", func(t *testing.T, _ *rig, b *provider.Build) func() {
+		{"base image is gone", func(_ *testing.T, _ *rig, b *provider.Build) func() {
 			b.Spec.Template.Base.File += ".none"
 			return func() { b.Spec.Template.Base.File = base.File }
 		}, provider.ClassTransient, "no such file or directory"},
@@ -243,7 +243,7 @@ func TestCreate_repairs(t *testing.T) {
 			r.sim.RemoveVolume("default", "home-p-01-40dfb8-seed.iso")
 			r.sim.RemoveVolume("default", base.VolumeName()+proofEnd)
 		}, true},
-		{"a late definition has marked it new", func(t *testing.T, _ *rig, d *simhost.Domain) {
+		{"a late definition has marked it new", func(_ *testing.T, _ *rig, d *simhost.Domain) {
 			mark := strings.Replace(d.Metadata(markURI, false), `"ready"`, `"new"`, 1)
 			d.SetMetadata(markURI, markKey, mark)
 		}, false},
@@ -278,6 +278,59 @@ func TestCreate_repairs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What an earlier run has left half done under the names of a VM is not used.
+func TestCreate_leftovers(t *testing.T) {
+	base := baseFile(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, simhost.Options{}, nil)
+		b := testBuild(base, "p-01")
+		id := identify(b.Owner)
+		r.sim.AddVolume("default", simhost.VolumeSpec{Name: id.overlay, Capacity: 1000})
+		r.sim.AddVolume("default", simhost.VolumeSpec{Name: id.seed, Capacity: 1 << 20})
+		r.sim.AddVolume("default", simhost.VolumeSpec{Name: base.VolumeName() + proofEnd, Capacity: 512}) // of a base that is gone
+		if _, err := r.Create(t.Context(), b, nil); err != nil {
+			t.Fatal(err)
+		}
+		declared(t, r.sim, b)
+	})
+}
+
+// A removal that has begun goes on to its end, and is not turned round.
+func TestDelete_begun(t *testing.T) {
+	base := baseFile(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, simhost.Options{}, nil)
+		b := testBuild(base, "p-01")
+		if _, err := r.Create(t.Context(), b, nil); err != nil {
+			t.Fatal(err)
+		}
+		d := r.sim.Domains()[0]
+		del := provider.Deletion{Owner: b.Owner, Domain: d.Name(), Storage: "default"}
+		remove := r.sim.Inject(simhost.Fault{Proc: simhost.ProcDomainDestroyFlags, Error: simhost.Error{
+			Code: golibvirt.ErrSystemError, Message: "Failed to terminate process 4711 with SIGKILL: Device or resource busy"}})
+		err := r.Delete(t.Context(), del, nil)
+		const want = "host beelink: delete of domain home-p-01-40dfb8: switch off: code 38: Failed to terminate process 4711 with SIGKILL: Device or resource busy"
+		if provider.Classify(err) != provider.ClassTransient || errText(err) != want {
+			t.Errorf("%v, want a transient %s", err, want)
+		}
+		for _, live := range []bool{false, true} {
+			if o, err := parseMark(d.Metadata(markURI, live)); err != nil || o.Phase != model.PhaseDeleting {
+				t.Errorf("marked %+v, %v", o, err)
+			}
+		}
+		if d.Autostart() || len(r.sim.Volumes("default")) != 4 {
+			t.Errorf("autostart %v, volumes %q", d.Autostart(), r.sim.Volumes("default"))
+		}
+		if _, err := r.Create(t.Context(), b, nil); provider.Classify(err) != provider.ClassConflict {
+			t.Errorf("create: %v, want a conflict", err)
+		}
+		remove()
+		if err := r.Delete(t.Context(), del, nil); err != nil || len(r.sim.Domains()) != 0 {
+			t.Errorf("%v, %d domains", err, len(r.sim.Domains()))
+		}
+	})
 }
 
 // Delete: whatever state the VM is in, and only what was made for it.
@@ -341,6 +394,7 @@ func TestOwner(t *testing.T) {
 		o := someOwner()
 		o.Phase = ""
 		known := func() model.Instance {
+			synctest.Wait() // for the events of the write before
 			l, err := r.List(t.Context())
 			if err != nil || len(l.Instances) != 1 || !l.Instances[0].OwnerKnown {
 				t.Fatalf("%+v, %v", l, err)
