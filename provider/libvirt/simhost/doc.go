@@ -15,12 +15,15 @@
 // statistics have the state group alone; lists come in the order of AddDomain; a
 // call is of normal or of high priority as in the protocol's definition, and
 // nothing else is scheduled; a stream's packets take no place among a
-// connection's calls; there are no downloads and no snapshots. Messages of
-// storage and of definitions follow libvirt's source and were not recorded.
+// connection's calls; there are no snapshots. Messages of storage, of definitions
+// and of downloads follow libvirt's source and were not recorded.
 //
-// Clients may define domains and create, fill and delete volumes in storage
+// Clients may define domains and create, fill, read and delete volumes in storage
 // pools ([PoolSpec], [Host.Volume]); what a defined guest does that no XML says is
-// filled in by [Options].OnDefine.
+// filled in by [Options].OnDefine. A defined guest that finds a NoCloud seed on one
+// of its disks takes the port and the credentials of its proxy from /etc/proxy.env
+// of its user-data, as the lab's does. What a client does to the volumes of a
+// running guest, which no daemon refuses, is recorded ([Host.Violations]).
 //
 // Faults are commanded at run time: of the daemon ([Host.Kill], [Host.Freeze],
 // [Host.Refuse]), of calls ([Host.Inject]), of guests and their agents (the
