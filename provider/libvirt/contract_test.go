@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -66,11 +68,12 @@ type sim struct {
 	events []provider.Event
 }
 
-var _ providertest.Rig = (*sim)(nil)
+var _ providertest.BuildRig = (*sim)(nil)
 
 func simRig(t *testing.T) providertest.Rig {
 	t.Helper()
 	s := &sim{host: simhost.New(simhost.Options{Name: "sim"})}
+	s.host.AddVolume("default", simhost.VolumeSpec{Name: "base.qcow2", Format: "qcow2", Capacity: 1 << 30})
 	s.guests = map[providertest.Guest]*simhost.Domain{
 		providertest.NAT: s.host.AddDomain(simhost.DomainSpec{Name: "nat", Running: true}),
 		providertest.Bridged: s.host.AddDomain(simhost.DomainSpec{Name: "lan", Running: true,
@@ -97,6 +100,35 @@ func simRig(t *testing.T) providertest.Rig {
 }
 
 func (s *sim) Host() provider.Host { return s.prov }
+
+func (s *sim) Builder() provider.Builder { return s.prov }
+
+func (s *sim) Build(proxy string) provider.Build {
+	return provider.Build{
+		Owner: model.Owner{Fleet: "contract", Proxy: model.ProxyName(proxy), UID: "uid-" + proxy, Controller: "c-1", SpecHash: "s", CreatedAt: time.Unix(1e9, 0).UTC()},
+		Spec: model.BuildSpec{
+			Template: model.Template{
+				VCPUs: 1, MemoryMB: 128, Storage: "default", Network: "default", VirtType: "qemu",
+				Base: model.BaseImage{Volume: "base.qcow2", Format: "qcow2"},
+			},
+			Hostname: proxy, Port: 8080, Creds: model.Credentials{User: proxy, Password: "secret"},
+		},
+	}
+}
+
+func (s *sim) Left() []string {
+	var out []string
+	for _, d := range s.host.Domains() {
+		out = append(out, d.Name())
+	}
+	out = append(out, s.host.Volumes("default")...)
+	return slices.DeleteFunc(out, func(n string) bool { return !strings.HasPrefix(n, "contract-") })
+}
+
+func (s *sim) Foreign(domain string) error {
+	s.host.AddDomain(simhost.DomainSpec{Name: domain})
+	return nil
+}
 
 func (s *sim) Name(g providertest.Guest) string {
 	if d := s.guests[g]; d != nil {

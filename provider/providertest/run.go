@@ -33,7 +33,7 @@ func Run(t *testing.T, rig func(t *testing.T) Rig, opts ...Option) *Record {
 		opt(&o)
 	}
 	rec := &Record{}
-	for _, tc := range slices.Concat(addressCases(), unaskedCases(), powerCases(), linkCases(), eventCases()) {
+	for _, tc := range slices.Concat(addressCases(), unaskedCases(), powerCases(), linkCases(), eventCases(), buildCases()) {
 		t.Run(tc.name, func(t *testing.T) {
 			var lacks error
 			o.in(t, func(t *testing.T) {

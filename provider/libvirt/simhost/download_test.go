@@ -125,7 +125,7 @@ func TestStart_refused(t *testing.T) {
 		"internal error: process exited while connecting to monitor: Could not open '"+images+"base.qcow2': Image is not in qcow2 format")
 	_, err = l.StorageVolCreateXML(p, overlay("p-02.qcow2", images+"base.qcow2"), 0)
 	wantError(t, err, libvirt.ErrInternalError, "internal error: Child process (/usr/bin/qemu-img create) unexpected exit status 1: "+
-		"qemu-img: "+images+"p-02.qcow2: Could not open '"+images+"base.qcow2': Image is not in qcow2 format")
+		"qemu-img: "+images+"p-02.qcow2: Image is not in qcow2 format\nCould not open backing image.")
 }
 
 // A domain whose firmware keeps variables goes only with them.

@@ -332,7 +332,7 @@ func (h *Host) volumeSpec(p *pool, text string) (VolumeSpec, *Error) {
 		spec.Backing, spec.BackingFormat = x.Backing.Path, x.Backing.Format.Type
 		if base.noQcow2(spec.BackingFormat) {
 			return spec, fail(fromStorage, libvirt.ErrInternalError, "Child process (/usr/bin/qemu-img create) unexpected exit status 1: "+
-				"qemu-img: %s: Could not open '%s': Image is not in qcow2 format", path.Join(p.spec.Path, spec.Name), x.Backing.Path)
+				"qemu-img: %s: Image is not in qcow2 format\nCould not open backing image.", path.Join(p.spec.Path, spec.Name))
 		}
 	}
 	switch {
