@@ -244,6 +244,7 @@ func (c *creation) define(ctx context.Context) error {
 func (c *creation) overlay(ctx context.Context) error {
 	t := c.b.Spec.Template
 	var capacity *uint64
+	var none uint64 // without it a host reserves the whole disk, or refuses it
 	if t.DiskMB > 0 {
 		n := uint64(t.DiskMB) << 20
 		capacity = &n
@@ -263,7 +264,7 @@ func (c *creation) overlay(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		text, err := volumeXML(c.id.overlay, "qcow2", capacity, nil, path, t.Base.Format)
+		text, err := volumeXML(c.id.overlay, "qcow2", capacity, &none, path, t.Base.Format)
 		if err != nil {
 			return permanent("%s", err)
 		}

@@ -63,7 +63,7 @@ func (h *Host) buildErr(verb, domain string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-	case provider.Classify(err) == provider.ClassNotFound:
+	case provider.Classify(err) == provider.ClassNotFound && !errors.Is(err, provider.ErrNotFound): // by its code
 		err = provider.Transient("it vanished meanwhile", err)
 	}
 	return h.wrap(fmt.Errorf("%s of domain %s: %w", verb, domain, err))
