@@ -87,14 +87,12 @@ func (c *creation) look(ctx context.Context) error {
 	}
 	if f == nil {
 		c.now = nil
-		other, err := c.h.byName(ctx, c.id.domain)
-		if err != nil {
+		if f, err = c.h.byName(ctx, c.id.domain); err != nil || f == nil {
 			return err
 		}
-		if other != nil {
-			return conflict("a domain of this name is there with another UUID (%s): %s", formatUUID(other.dom.UUID), other.whose())
+		if f.dom.UUID != c.id.uuid { // else it was defined between the two looks
+			return conflict("a domain of this name is there with another UUID (%s): %s", formatUUID(f.dom.UUID), f.whose())
 		}
-		return nil
 	}
 	o := c.b.Owner
 	switch {
@@ -188,7 +186,7 @@ func (c *creation) build(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.define(ctx); err != nil {
+	if err := c.define(ctx, model.PhaseNew); err != nil {
 		return err
 	}
 	if err := c.overlay(ctx); err != nil {
@@ -202,9 +200,9 @@ func (c *creation) build(ctx context.Context) error {
 	return c.h.writeMark(ctx, c.now, &o)
 }
 
-func (c *creation) define(ctx context.Context) error {
+func (c *creation) define(ctx context.Context, phase model.MarkPhase) error {
 	t := c.b.Spec.Template
-	text, err := domainXML(c.id, c.mark(model.PhaseNew), t)
+	text, err := domainXML(c.id, c.mark(phase), t)
 	if err != nil {
 		return permanent("%s", err)
 	}
@@ -277,6 +275,15 @@ func (c *creation) agentTimeout(ctx context.Context) error {
 // autostart comes last, so that a VM that is half made never boots by itself.
 func (c *creation) autostart(ctx context.Context) error {
 	c.tell.step("start it with its host")
+	err := c.h.setAutostart(ctx, c.now.dom, true)
+	if code(err) != provider.CodeOperationInvalid {
+		return err
+	}
+	// It is transient: somebody has undefined it while it runs, and at its end it
+	// would be gone, its volumes nobody's. A definition makes it lasting again.
+	if err := c.define(ctx, model.PhaseReady); err != nil {
+		return err
+	}
 	return c.h.setAutostart(ctx, c.now.dom, true)
 }
 

@@ -17,16 +17,24 @@ import (
 // neither takes nor gives a byte, and nothing else would end the wait.
 const stallLimit = time.Minute
 
+// newStall returns a timer, not yet running, that ends a transfer with words.
+func newStall(cancel context.CancelCauseFunc, what string) *time.Timer {
+	t := time.AfterFunc(stallLimit, func() { cancel(fmt.Errorf("%s for %s", what, stallLimit)) })
+	t.Stop()
+	return t
+}
+
 // download reads a volume from its beginning, at most limit bytes of it, on a
 // connection of its own: go-libvirt cannot be made to stop reading a stream, and
 // one that nobody reads would hold up every other call of that connection.
 func (h *Host) download(ctx context.Context, pool, volume string, limit int64, sink *collector) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stall := time.AfterFunc(stallLimit, func() { cancel(fmt.Errorf("nothing came for %s", stallLimit)) })
+	stall := newStall(cancel, "nothing came")
 	defer stall.Stop()
 	sink.beat = func() { stall.Reset(stallLimit) }
 	err := h.link.apart(ctx, func(v *golibvirt.Libvirt) error {
+		stall.Reset(stallLimit)
 		vol, err := findVolume(v, pool, volume)
 		if err != nil {
 			return err

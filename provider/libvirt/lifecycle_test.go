@@ -247,6 +247,7 @@ func TestCreate_repairs(t *testing.T) {
 			mark := strings.Replace(d.Metadata(markURI, false), `"ready"`, `"new"`, 1)
 			d.SetMetadata(markURI, markKey, mark)
 		}, false},
+		{"undefined while it runs", func(_ *testing.T, _ *rig, d *simhost.Domain) { d.Undefine() }, false},
 		{"autostart is off", func(t *testing.T, r *rig, d *simhost.Domain) {
 			if err := r.act(t.Context(), "test", d.Name(), func(v *golibvirt.Libvirt) error {
 				return v.DomainSetAutostart(golibvirt.Domain{Name: d.Name(), UUID: d.UUID()}, 0)

@@ -93,6 +93,8 @@ type Link struct {
 	first  chan struct{} // the first dial has ended, either way
 	kick   chan struct{} // capacity 1: skip the backoff
 
+	transfers chan struct{} // one token for each connection of apart
+
 	cmu   sync.Mutex
 	calls [3]model.CallCount
 
@@ -116,7 +118,7 @@ type Link struct {
 // NewLink starts a link. It dials at once and never gives up until Close.
 func NewLink(o LinkOptions) *Link {
 	o.defaults()
-	l := &Link{opts: o, done: make(chan struct{}), first: make(chan struct{}), kick: make(chan struct{}, 1)}
+	l := &Link{opts: o, done: make(chan struct{}), first: make(chan struct{}), kick: make(chan struct{}, 1), transfers: make(chan struct{}, maxApart)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.state, l.since, l.outage = model.LinkConnecting, time.Now(), time.Now()
 	go l.manage()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
-	"time"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 
@@ -34,7 +33,7 @@ func (h *Host) Upload(ctx context.Context, pool, volume string, r io.Reader, siz
 func (h *Host) upload(ctx context.Context, pool, volume string, r io.Reader, size int64, progress func(int64), may func(*golibvirt.Libvirt) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stall := time.AfterFunc(stallLimit, func() { cancel(fmt.Errorf("nothing could be sent for %s", stallLimit)) })
+	stall := newStall(cancel, "nothing could be sent")
 	defer stall.Stop()
 	told := func(n int64) {
 		stall.Reset(stallLimit)
@@ -43,6 +42,7 @@ func (h *Host) upload(ctx context.Context, pool, volume string, r io.Reader, siz
 		}
 	}
 	err := h.link.apart(ctx, func(v *golibvirt.Libvirt) error {
+		stall.Reset(stallLimit)
 		vol, err := findVolume(v, pool, volume)
 		if err != nil {
 			return err
@@ -87,8 +87,18 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// maxApart is how many connections for transfers there are at a time: with the
+// link's own and those that it drains, still fewer than the daemon's 20 workers.
+const maxApart = 4
+
 // apart runs fn on a connection that is nobody else's. The end of ctx closes it.
 func (l *Link) apart(ctx context.Context, fn func(*golibvirt.Libvirt) error) error {
+	select {
+	case l.transfers <- struct{}{}:
+		defer func() { <-l.transfers }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	s, err := l.dialOnce(l.opts.DialTimeout, false)
 	if err != nil {
 		return fmt.Errorf("%w: %w", provider.ErrLinkDown, err)

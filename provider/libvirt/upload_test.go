@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"virdeck/provider"
 	"virdeck/provider/libvirt/simhost"
@@ -93,6 +94,65 @@ func TestUpload_cancelled(t *testing.T) {
 		}
 		if n := r.Link().Generation; n != 1 {
 			t.Errorf("generation %d", n)
+		}
+	})
+}
+
+// A daemon that is frozen under a transfer ends it, though nobody else does.
+func TestTransfer_stalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, simhost.Options{}, nil)
+		r.sim.AddVolume("default", simhost.VolumeSpec{Name: "v", Capacity: 1 << 20})
+		for what, f := range map[string]func() error{
+			"upload to volume default/v: nothing could be sent for 1m0s": func() error {
+				return r.Upload(t.Context(), "default", "v", strings.NewReader("x"), 1, nil)
+			},
+			"read back volume default/v: nothing came for 1m0s": func() error {
+				return r.download(t.Context(), "default", "v", 10, newCollector(false))
+			},
+		} {
+			remove := r.sim.Inject(simhost.Fault{Proc: simhost.ProcStorageVolLookupByName, Kind: simhost.FaultHang})
+			start := time.Now()
+			err := f()
+			if !strings.HasSuffix(errText(err), what) || provider.Classify(err) != provider.ClassTransient {
+				t.Errorf("%v, want %s", err, what)
+			}
+			if took := time.Since(start); took > 61*time.Second {
+				t.Errorf("after %s", took)
+			}
+			remove()
+		}
+	})
+}
+
+// However many transfers are asked for, four connections carry them; the rest wait
+// for as long as they like, and leave when they like.
+func TestTransfer_bounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, simhost.Options{}, nil)
+		r.sim.AddVolume("default", simhost.VolumeSpec{Name: "v", Capacity: 1 << 20})
+		if _, err := r.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		remove := r.sim.Inject(simhost.Fault{Proc: simhost.ProcStorageVolDownload, Kind: simhost.FaultHang})
+		errs := make(chan error)
+		for range 10 {
+			go func() { errs <- r.download(t.Context(), "default", "v", 10, newCollector(false)) }()
+		}
+		time.Sleep(10 * time.Second)
+		if n := r.sim.Conns(); n != 1+maxApart {
+			t.Errorf("%d connections, want the link's and %d", n, maxApart)
+		}
+		ctx, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		if err := r.download(ctx, "default", "v", 10, newCollector(false)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("one that waits and leaves: %v", err)
+		}
+		remove()
+		for range 10 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }
