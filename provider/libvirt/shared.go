@@ -8,47 +8,43 @@ import (
 
 // shared is a value that many callers use while it is young enough for them,
 // and that one call at a time fetches. A hundred reads of a hundred domains
-// then cost one look at the host.
+// then cost one look at the host. The zero value is ready for use.
 type shared[T any] struct {
+	errs bool // errors are kept and shared like values; to be set before use
+
 	mu      sync.Mutex
 	val     T
-	started time.Time // when the fetch of val began; zero: there is none
+	err     error
+	started time.Time // when the fetch of val and err began; zero: there is none
+	turn    uint64    // counts what made older fetches void
 	flight  *flight[T]
 }
 
 type flight[T any] struct {
 	started time.Time
+	turn    uint64
 	done    chan struct{}
 	val     T
 	err     error
 }
 
-// get returns a value whose fetch began at or after notBefore. The fetch runs
-// in a goroutine of its own and ends by itself; ctx ends this caller's wait
-// alone. Errors are not kept: the next caller fetches again.
+// get returns a value whose fetch began at or after notBefore, and after
+// whatever had made older ones void when get was called. The fetch runs in a
+// goroutine of its own and ends by itself; ctx ends this caller's wait alone.
 func (s *shared[T]) get(ctx context.Context, notBefore time.Time, fetch func() (T, error)) (T, error) {
+	s.mu.Lock()
+	turn := s.turn
 	for {
-		s.mu.Lock()
 		if !s.started.IsZero() && !s.started.Before(notBefore) {
-			v := s.val
+			v, err := s.val, s.err
 			s.mu.Unlock()
-			return v, nil
+			return v, err
 		}
 		f := s.flight
 		if f == nil {
-			f = &flight[T]{started: time.Now(), done: make(chan struct{})}
+			f = &flight[T]{started: time.Now(), turn: s.turn, done: make(chan struct{})}
 			s.flight = f
-			go func() {
-				v, err := fetch()
-				s.mu.Lock()
-				f.val, f.err = v, err
-				s.flight = nil
-				if err == nil {
-					s.val, s.started = v, f.started
-				}
-				s.mu.Unlock()
-				close(f.done)
-			}()
+			go s.fly(f, fetch)
 		}
 		s.mu.Unlock()
 		select {
@@ -57,15 +53,30 @@ func (s *shared[T]) get(ctx context.Context, notBefore time.Time, fetch func() (
 			var zero T
 			return zero, ctx.Err()
 		}
-		if !f.started.Before(notBefore) {
+		if f.turn >= turn && !f.started.Before(notBefore) {
 			return f.val, f.err
 		}
+		s.mu.Lock()
 	}
 }
 
-// invalidate makes the next caller fetch.
+func (s *shared[T]) fly(f *flight[T], fetch func() (T, error)) {
+	v, err := fetch()
+	s.mu.Lock()
+	f.val, f.err = v, err
+	s.flight = nil
+	if f.turn == s.turn && (err == nil || s.errs) {
+		s.val, s.err, s.started = v, err, f.started
+	}
+	s.mu.Unlock()
+	close(f.done)
+}
+
+// invalidate makes the next caller fetch, and what is being fetched now void:
+// its source may have been read before whatever the caller of invalidate knows.
 func (s *shared[T]) invalidate() {
 	s.mu.Lock()
 	s.started = time.Time{}
+	s.turn++
 	s.mu.Unlock()
 }
