@@ -90,8 +90,18 @@ func (h *host) add(spec model.ProxySpec, m *managed) {
 	}
 	h.proxies = append(h.proxies, p)
 	h.byName[spec.Name] = p
+	h.settle(p, now)
 	h.nextPoll = time.Time{} // what the host says of it is wanted now
 	h.kickLoop()
+}
+
+// each runs f for each proxy with the lock held, which even a panic lets go of.
+func (h *host) each(f func(*proxy)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.proxies {
+		f(p)
+	}
 }
 
 // proxy returns a proxy by name, or nil.

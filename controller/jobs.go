@@ -25,7 +25,10 @@ func (h *host) begin(p *proxy, d decision, now time.Time) launch {
 	h.tellSame(p, note{what: fmt.Sprintf("%s of its VM begins: %s", d.job, d.why)}, now)
 	h.refresh(p, now)
 	h.phaseOps(p, d.job.String())
-	return launch{p: p, h: h, start: func() {
+	return launch{h: h, undo: func(retry time.Time) {
+		m.busy, m.retryAt, m.lastErr = jobNone, retry, "the store could not be written"
+		h.refresh(p, now)
+	}, start: func() {
 		h.c.ops.wg.Go(func() {
 			var err error
 			h.c.guard("write of "+string(owner.Proxy), func() {

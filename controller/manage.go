@@ -62,17 +62,17 @@ func (c *Controller) managePass(now time.Time) {
 
 // launch is a write that has been decided upon.
 type launch struct {
-	p     *proxy
 	h     *host
 	start func()
+	undo  func(retry time.Time) // it is not started; called with the host's lock held
 }
 
 // giveUp takes back what was decided, since it could not be remembered.
 func (c *Controller) giveUp(due []launch, now time.Time) {
 	for _, l := range due {
 		l.h.mu.Lock()
-		l.p.m.busy, l.p.m.retryAt, l.p.m.lastErr = jobNone, now.Add(retryStore), "the store could not be written"
-		l.h.refresh(l.p, now)
+		l.h.writes--
+		l.undo(now.Add(retryStore))
 		l.h.mu.Unlock()
 	}
 }
@@ -191,12 +191,12 @@ func (h *host) gone(p *proxy, now time.Time) {
 		h.tellSame(p, note{what: "its VM is gone; another one takes its place"}, now)
 		h.renew(p, now)
 		h.c.kickManage()
-	case m.uid != "" && m.wish == wishGone && m.built:
+	case m.wish == wishGone && (m.built || m.removed):
 		h.tellSame(p, note{what: "its VM is gone"}, now)
-		m.built, m.leaving = false, false
-		p.st = status{}
 		h.endOps(p, nil, "removed", now)
-		h.settle(p, now)
+		h.renew(p, now) // start makes another one
+		p.m.wish = wishGone
+		h.refresh(p, now)
 	}
 }
 

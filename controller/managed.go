@@ -148,16 +148,6 @@ func (w wish) String() string {
 	return "run"
 }
 
-// parseWish is the inverse of String; what it does not know is run.
-func parseWish(s string) wish {
-	for _, w := range []wish{wishStop, wishGone} {
-		if w.String() == s {
-			return w
-		}
-	}
-	return wishRun
-}
-
 // String returns the word for screens.
 func (j job) String() string {
 	switch j {

@@ -40,8 +40,17 @@ func (h *host) noteMarks(l provider.Listing) {
 // all of them have been read, what is missing here may well run there. The lock
 // of the proxy's host is held.
 func (c *Controller) holdFirst(p *proxy) string {
-	if !c.fresh || p.m.built {
+	if p.m.built {
 		return ""
+	}
+	if why := c.rival(p.m.pool, p.spec.Name); why != "" {
+		return why
+	}
+	if !c.fresh {
+		return ""
+	}
+	if p.m.recovering || c.host(p.spec.Host).hasMarkFor(p) {
+		return "its VM is there, and is being taken over by its mark"
 	}
 	if h := c.unreadHost(); h != "" {
 		return fmt.Sprintf("the store began empty, and the marks on %s have not been read yet", h)
@@ -63,26 +72,68 @@ func (c *Controller) unreadHost() string {
 // define came through that nobody waited for.
 func (c *Controller) claimMarks(now time.Time) {
 	unread := ""
+	rivals := map[string]string{}
 	for _, h := range c.hosts() {
 		if h.build == nil {
 			continue
 		}
-		h.mu.Lock()
-		if !h.seen && unread == "" {
+		found, seen := h.readMarks(rivals)
+		if !seen && unread == "" {
 			unread = string(h.spec.Name)
 		}
-		var found []model.Instance
-		for _, in := range h.marked {
-			if p := h.byName[in.Owner.Proxy]; p != nil && p.m != nil && c.claimable(p.m, in.Owner) {
-				found = append(found, in)
-			}
-		}
-		h.mu.Unlock()
 		for _, in := range found {
 			c.claimMark(h, in, now)
 		}
 	}
 	c.unread.Store(&unread)
+	c.rivals.Store(&rivals)
+}
+
+// readMarks returns the marked domains that a record may take over, notes those
+// of other controllers, and tells whether all marks have once been read.
+func (h *host) readMarks(rivals map[string]string) (found []model.Instance, seen bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, in := range h.marked {
+		if o := in.Owner; o.Controller != h.c.id && !h.c.set.Takeover {
+			why := fmt.Sprintf("another controller, %s, has made %s on %s: start with --takeover if that one is gone for good", o.Controller, in.Name, h.spec.Name)
+			rivals[string(o.Proxy)] = why
+			if o.Pool != "" {
+				rivals[poolKey(o.Pool)] = why
+			}
+		}
+		if p := h.byName[in.Owner.Proxy]; p != nil && p.m != nil && h.c.claimable(p.m, in.Owner) {
+			found = append(found, in)
+		}
+	}
+	return found, h.seen
+}
+
+// hasMarkFor reports whether a marked domain waits to be taken over by p. The
+// lock is held.
+func (h *host) hasMarkFor(p *proxy) bool {
+	for _, in := range h.marked {
+		if in.Owner.Proxy == p.spec.Name && h.c.claimable(p.m, in.Owner) {
+			return true
+		}
+	}
+	return false
+}
+
+func poolKey(pool string) string { return "pool " + pool } // no proxy's name has a space
+
+// rival returns why nothing may be made for a pool or a proxy: another
+// controller of this fleet has, and two that make the same fleet undo each
+// other's work.
+func (c *Controller) rival(pool string, name model.ProxyName) string {
+	r := c.rivals.Load()
+	switch {
+	case r == nil:
+		return ""
+	case pool != "":
+		return (*r)[poolKey(pool)]
+	}
+	return (*r)[string(name)]
 }
 
 // claimable reports whether the record of a proxy may take the uid of a mark.
@@ -94,17 +145,19 @@ func (c *Controller) claimable(m *managed, o model.Owner) bool {
 // claimMark takes a VM over into the record: its uid, and the credentials that
 // its seed has. The seed is read beside, since that asks the host.
 func (c *Controller) claimMark(h *host, in model.Instance, now time.Time) {
-	h.mu.Lock()
-	p := h.byName[in.Owner.Proxy]
-	p.m.recovering = true
-	h.mu.Unlock()
+	p := h.proxy(in.Owner.Proxy)
+	if p == nil || !h.setRecovering(p, true) {
+		return
+	}
 	c.ops.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(c.ctx, c.set.DeleteTimeout)
 		defer cancel()
 		spec, err := h.build.Recover(ctx, in.Name)
+		if !h.setRecovering(p, false) {
+			return
+		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		p.m.recovering = false
 		if err != nil {
 			p.m.lastErr, p.m.retryAt = words(err), time.Now().Add(retryConflict)
 			h.tellSame(p, note{what: "its VM is there, and its credentials cannot be read back: " + p.m.lastErr}, now)
@@ -117,4 +170,16 @@ func (c *Controller) claimMark(h *host, in model.Instance, now time.Time) {
 		h.queue.Add(p.spec.Name)
 		c.kickManage()
 	})
+}
+
+// setRecovering notes that a proxy's seed is being read; false if it is not
+// managed any more.
+func (h *host) setRecovering(p *proxy, v bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p.m == nil {
+		return false
+	}
+	p.m.recovering = v
+	return true
 }

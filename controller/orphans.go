@@ -132,7 +132,7 @@ func (h *host) beginOrphan(uid string, o *orphan, now time.Time) launch {
 	h.tellHost("", "", "the orphan "+o.name+" is being removed", now)
 	del := provider.Deletion{Owner: o.owner, Domain: o.name}
 	del.Owner.Controller = h.c.id
-	return launch{h: h, start: func() {
+	return launch{h: h, undo: func(retry time.Time) { o.busy, o.retryAt = false, retry }, start: func() {
 		h.c.ops.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(h.c.ctx, h.c.set.DeleteTimeout)
 			defer cancel()

@@ -42,7 +42,7 @@ func (c *Controller) persist(now time.Time) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), storeLimit)
 	defer cancel()
 	if err := c.store.Apply(ctx, changes...); err != nil {
-		if c.storeErr.Swap(ptr(err.Error())) == nil {
+		if c.storeErr.Swap(new(err.Error())) == nil {
 			c.log.Error("store", "error", err.Error(), "records", len(changes))
 		}
 		return false
@@ -54,8 +54,6 @@ func (c *Controller) persist(now time.Time) bool {
 	saved()
 	return true
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // changes gathers what differs from what was saved, and returns what notes that
 // it is saved.

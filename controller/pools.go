@@ -19,10 +19,14 @@ func (c *Controller) poolsPass(now time.Time) {
 		hosts := c.poolHosts(spec.Name)
 		ps := pool.Spec{PoolSpec: spec, Hash: d.buildSpec(spec.Template, "", spec.Port).Hash()}
 		dec := pool.Plan(ps, members, hosts, now)
+		if why := c.rival(spec.Name, ""); why != "" && len(dec.Add) > 0 {
+			dec.Add = nil
+			dec.Waits = append(dec.Waits, pool.Wait{Why: why})
+		}
 		c.carryOut(spec, dec, now)
 		views = append(views, c.poolView(spec, members, dec, now))
 	}
-	c.retirePools(d)
+	c.retirePools(d, now)
 	c.poolViews.Store(&views)
 }
 
@@ -33,10 +37,7 @@ func (c *Controller) addMarked(spec model.PoolSpec) {
 		return
 	}
 	for _, h := range c.hosts() {
-		h.mu.Lock()
-		marked := slices.Clone(h.marked)
-		h.mu.Unlock()
-		for _, in := range marked {
+		for _, in := range h.markedNow() {
 			n, ok := spec.Ordinal(in.Owner.Proxy)
 			mine := in.Owner.Controller == c.id || c.set.Takeover
 			if ok && mine && in.Owner.Pool == spec.Name && c.hostOf(in.Owner.Proxy) == nil {
@@ -50,13 +51,11 @@ func (c *Controller) addMarked(spec model.PoolSpec) {
 func (c *Controller) members(name string, now time.Time) []pool.Member {
 	var out []pool.Member
 	for _, h := range c.hosts() {
-		h.mu.Lock()
-		for _, p := range h.proxies {
+		h.each(func(p *proxy) {
 			if p.m != nil && p.m.pool == name {
 				out = append(out, h.member(p, now))
 			}
-		}
-		h.mu.Unlock()
+		})
 	}
 	return out
 }
@@ -78,14 +77,8 @@ func (c *Controller) poolHosts(name string) []pool.Host {
 		if h.prov == nil {
 			continue
 		}
-		h.mu.Lock()
-		ph := pool.Host{Name: h.spec.Name, DownSince: h.downSince}
-		for _, p := range h.proxies {
-			if p.m != nil && p.m.pool != name {
-				ph.Others++
-			}
-		}
-		h.mu.Unlock()
+		ph := pool.Host{Name: h.spec.Name, DownSince: h.lostSince()}
+		h.each(func(p *proxy) { ph.Others += boolInt(p.m != nil && p.m.pool != name) })
 		out = append(out, ph)
 	}
 	return out
@@ -155,19 +148,31 @@ func (c *Controller) addMember(spec model.PoolSpec, ordinal int, host model.Host
 }
 
 // retirePools removes the members of pools that are not declared any more.
-func (c *Controller) retirePools(d *Declared) {
+func (c *Controller) retirePools(d *Declared, now time.Time) {
 	for _, h := range c.hosts() {
-		h.mu.Lock()
-		for _, p := range h.proxies {
+		h.each(func(p *proxy) {
 			if p.m == nil || p.m.pool == "" || p.m.retired {
-				continue
+				return
 			}
 			if _, ok := d.pool(p.m.pool); !ok {
-				p.m.wish, p.m.retired = wishGone, true
+				h.retire(p, now)
 			}
-		}
-		h.mu.Unlock()
+		})
 	}
+}
+
+// lostSince is since when the host does not answer; zero while it does.
+func (h *host) lostSince() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.downSince
+}
+
+// markedNow returns the marked domains of the newest listing.
+func (h *host) markedNow() []model.Instance {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.marked)
 }
 
 // poolView is what screens show of a pool.

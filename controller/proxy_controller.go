@@ -118,6 +118,8 @@ type Controller struct {
 	poolViews atomic.Pointer[[]model.PoolView]
 	unread    atomic.Pointer[string] // a host whose marks have not been read; see unreadHost
 
+	rivals atomic.Pointer[map[string]string] // see rival
+
 	saveMu   sync.Mutex // over dropped and beat, and while the store is written
 	dropped  map[model.ProxyName]bool
 	beat     time.Time // last heartbeat

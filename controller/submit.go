@@ -70,7 +70,11 @@ func (c *Controller) start(h *host, p *proxy, cmd model.Command, id model.OpID) 
 		c.ops.wg.Go(func() { h.reconnect(id) })
 	case model.VerbDrain, model.VerbUndrain:
 		h.setDrained(p, cmd.Verb == model.VerbDrain)
-		c.ops.end(id, c.save(), cmd.Verb.String()+"ed")
+		err := c.save()
+		if err != nil { // what would be forgotten does not hold
+			h.setDrained(p, cmd.Verb != model.VerbDrain)
+		}
+		c.ops.end(id, err, cmd.Verb.String()+"ed")
 	case model.VerbStop:
 		h.setWish(p, wishStop, now)
 		c.powered(h, p, cmd.Verb, id)

@@ -84,13 +84,11 @@ func (c *Controller) restoreMembers(t *topology) {
 func (c *Controller) forgetGone() {
 	var gone []*proxy
 	for _, h := range c.hosts() {
-		h.mu.Lock()
-		for _, p := range h.proxies {
+		h.each(func(p *proxy) {
 			if p.m != nil && p.m.retired && p.m.done.gone && p.m.busy == jobNone {
 				gone = append(gone, p)
 			}
-		}
-		h.mu.Unlock()
+		})
 	}
 	c.drop(gone)
 }
