@@ -49,6 +49,7 @@ type LinkStatus struct {
 	ClockKnown bool
 	Endpoint   string       // what was dialled, without secrets
 	Suspect    bool         // silent, and a second opinion is being asked
+	EventsOff  string       // which events this generation does not tell, and why, with the host's words; empty: it tells all
 	Calls      [3]CallCount // by CallClass, since the process started
 }
 

@@ -114,9 +114,11 @@ const (
 
 // Notice is a standing remark about the whole fleet.
 type Notice struct {
-	Level NoticeLevel
-	Text  string
-	Since time.Time
+	Level  NoticeLevel
+	Text   string
+	Since  time.Time
+	Reload bool     // it is about a configuration file that is not applied
+	Plan   []string // what reload would change, one line each; empty if the text says it
 }
 
 // Counts is the number of proxies by state.

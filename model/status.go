@@ -19,12 +19,15 @@ type Status struct {
 	At       time.Time      `json:"at"`
 	Observer bool           `json:"observer"` // true: one short look by a process of its own
 	Demo     bool           `json:"demo,omitempty"`
+	DryRun   bool           `json:"dry_run,omitempty"` // nothing is written to any host
 	Counts   map[string]int `json:"counts"`
 	Health   FleetStatus    `json:"health"`
 	Hosts    []HostStatus   `json:"hosts"`
 	Proxies  []ProxyStatus  `json:"proxies"`
 	Ops      []OpStatus     `json:"ops"`
 	Notices  []string       `json:"notices"`
+	Pools    []PoolStatus   `json:"pools"`
+	Plan     []PlanStatus   `json:"plan"` // what is wanted and not yet so
 }
 
 // FleetStatus is the witnesses' word.
@@ -44,6 +47,9 @@ type HostStatus struct {
 	LastGood  *time.Time    `json:"last_good,omitempty"`
 	Link      *LinkJSON     `json:"link,omitempty"` // none for the group of external proxies
 	Events    []EventStatus `json:"events"`
+
+	Orphans []OrphanStatus `json:"orphans"`          // domains with our mark that no proxy owns
+	Budget  *BudgetStatus  `json:"budget,omitempty"` // none for the group of external proxies
 }
 
 // LinkJSON is the link of a host.
@@ -84,6 +90,7 @@ type ProxyStatus struct {
 	Health      HealthStatus      `json:"health"`
 	Rotation    RotationStatus    `json:"rotation"`
 	Events      []EventStatus     `json:"events"`
+	Managed     *ManagedStatus    `json:"managed,omitempty"` // of managed proxies alone
 }
 
 // HoldStatus is a held address.
@@ -167,6 +174,7 @@ func NewStatus(s *Snapshot) Status {
 			Why: s.Health.FrozenWhy, Brake: s.Health.BrakeOn,
 		},
 		Hosts: []HostStatus{}, Proxies: []ProxyStatus{}, Ops: []OpStatus{}, Notices: []string{},
+		DryRun: s.DryRun, Pools: []PoolStatus{}, Plan: []PlanStatus{},
 	}
 	for st, n := range s.CountStates() {
 		out.Counts[st.String()] = n
@@ -186,15 +194,28 @@ func NewStatus(s *Snapshot) Status {
 	for _, n := range s.Notices {
 		out.Notices = append(out.Notices, n.Text)
 	}
+	for _, p := range s.Pools {
+		out.Pools = append(out.Pools, poolStatus(p))
+	}
+	for _, it := range s.Plan {
+		out.Plan = append(out.Plan, planStatus(it))
+	}
 	return out
 }
 
 func hostStatus(h *HostView) HostStatus {
 	hs := HostStatus{
 		Name: string(h.Name), UUID: h.UUID, Misconfig: h.Misconfig, ARPBroken: h.ARPBroken,
-		LastGood: timePtr(h.LastGood), Events: events(h.Events),
+		LastGood: timePtr(h.LastGood), Events: events(h.Events), Orphans: []OrphanStatus{},
+	}
+	for _, o := range h.Orphans {
+		hs.Orphans = append(hs.Orphans, OrphanStatus{
+			Domain: o.Domain, Proxy: string(o.Owner.Proxy), Mark: markStatus(o.Owner), Since: timePtr(o.First), Wait: o.Wait,
+		})
 	}
 	if !h.External {
+		b := budgetStatus(h.Budget)
+		hs.Budget = &b
 		l := h.Link
 		hs.Link = &LinkJSON{
 			State: l.State.String(), Generation: l.Generation, Since: l.Since, Phase: l.Phase,
@@ -249,6 +270,7 @@ func proxyStatus(p *ProxyView) ProxyStatus {
 	if h.Last.Culprit != CulpritNone {
 		ps.Health.Culprit = h.Last.Culprit.String()
 	}
+	ps.Managed = managedStatus(p.Managed)
 	return ps
 }
 

@@ -34,8 +34,17 @@ func TestNewStatus_schema(t *testing.T) {
 					Health: Health{Proven: true, InRotation: true, Passes: 9, Reason: "passed 2 in a row", Since: t0, PassPercent: 100,
 						Last: ProbeResult{Passed: true, Reason: "passed", Started: t0, Took: 34 * time.Millisecond, ExitIP: netip.MustParseAddr("198.18.0.1")}},
 					Events: []Event{{At: t0, From: "unproven", To: "ready", What: "probes pass", Evidence: []string{"agent: 10.0.0.21"}}},
-				}}},
-			{Name: "kvm2", Link: LinkStatus{State: LinkDown, Since: t0, LastError: "connection refused", NextRetry: t0.Add(time.Second)}},
+				}},
+				Budget:  BudgetView{Used: 2, Of: 5, Window: time.Hour, Next: t0.Add(time.Minute)},
+				Orphans: []OrphanView{{Domain: "home-web-9", Owner: Owner{Fleet: "home", Proxy: "web-9", UID: "u-9", Controller: "c-1", Phase: PhaseReady}, First: t0, Wait: "a second look at the host"}}},
+			{Name: "kvm2", Link: LinkStatus{State: LinkDown, Since: t0, LastError: "connection refused", NextRetry: t0.Add(time.Second)}, Proxies: []*ProxyView{{
+				Spec:  ProxySpec{Name: "web-1", Host: "kvm2", Backing: BackingManaged, Domain: "home-web-1", Port: 3128, Pool: "web", Creds: Credentials{User: "web-1", Password: "secret"}},
+				State: StatePending, Reason: "create: upload base image", Since: t0,
+				Managed: &ManagedView{UID: "u-1", Domain: "home-web-1", Template: "small", SpecHash: "0a1b2c", BuiltHash: "0a1b2c", Wish: "run",
+					Owner: Owner{Fleet: "home", Proxy: "web-1", UID: "u-1", Controller: "c-1", SpecHash: "0a1b2c", Pool: "web", Phase: PhaseNew, CreatedAt: t0},
+					Write: "create", WriteFrom: t0, Step: Progress{Step: "upload base image", Done: 120_000_000, Total: 280_000_000},
+					LastError: "no space left", Latched: true, Fails: 2, RetryAt: t0.Add(time.Second), Plan: "it is declared and does not exist", CreatedAt: t0},
+			}}},
 			{Name: ExternalHost, External: true, Proxies: []*ProxyView{{
 				Spec:  ProxySpec{Name: "x", Host: ExternalHost, Backing: BackingExternal, Address: ip, Port: 8080, Pool: "default"},
 				State: StateDemoted, Health: Health{Demoted: true, Fails: 3, Reason: "refused", Last: ProbeResult{Culprit: CulpritHop, Reason: "refused", Started: t0}},
@@ -43,6 +52,12 @@ func TestNewStatus_schema(t *testing.T) {
 		},
 		Ops:     []Op{{ID: 4, Command: Command{Verb: VerbReconnect, Host: "kvm2", By: "alice"}, State: OpRunning, Phase: "dial"}},
 		Notices: []Notice{{Level: NoticeAlert, Text: "ROTATION HELD AS IT IS"}},
+		DryRun:  true,
+		Pools:   []PoolView{{Name: "web", Template: "small", Count: 2, Members: 1, Wait: []string{"web-2: the link to kvm2 is down"}, Budget: BudgetView{Of: 5, Window: time.Hour}, Placement: map[HostName]int{"kvm2": 1}}},
+		Plan: []PlanItem{
+			{Host: "kvm2", Proxy: "web-1", Domain: "home-web-1", Verb: PlanCreate, Why: "it is declared and does not exist", Since: t0, Step: Progress{Step: "define the domain"}},
+			{Host: "beelink", Domain: "home-web-9", Verb: PlanOrphan, Why: "no proxy has its uid", Wait: "a second look at the host", Dry: true, Counted: true},
+		},
 	}
 	got, err := json.MarshalIndent(NewStatus(s), "", "  ")
 	if err != nil {
