@@ -113,7 +113,9 @@ func (c *Controller) standing() []model.Notice {
 		out = append(out, model.Notice{Level: model.NoticeAlert, Text: "nothing is changed on any host, since it could not be remembered: " + *why})
 	}
 	if n := c.reloadNote.Load(); n != nil {
-		out = append(out, *n)
+		note := *n
+		note.Reload = true
+		out = append(out, note)
 	}
 	return out
 }
