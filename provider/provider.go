@@ -73,6 +73,7 @@ type ReconnectReport struct {
 const (
 	EventLinkUp     = "link up"    // a new generation, already subscribed to events
 	EventIdentified = "identified" // this generation has told its host's UUID
+	EventSubscribed = "subscribed" // this generation tells events now that it did not tell before
 )
 
 // Event is something that a host told of its own accord. It is a trigger to

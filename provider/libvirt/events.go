@@ -2,7 +2,10 @@ package libvirt
 
 import (
 	"context"
-	"time"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 
@@ -11,13 +14,41 @@ import (
 
 // onUp begins the events of a new generation: subscribe first, then say "link
 // up", on which the controller lists. In the other order a change between the
-// two would be seen by neither.
+// two would be seen by neither. What cannot be subscribed to at once is tried
+// again for as long as the generation lives.
 func (h *Host) onUp(l *Link, s *session) {
 	h.listing.invalidate()
 	go func() {
 		ctx, cancel := context.WithTimeout(s.ctx, readLimit)
 		defer cancel()
-		h.subscribe(ctx, l, s, golibvirt.DomainEventIDLifecycle, func(ev any) (string, string) {
+		subs := h.subscriptions()
+		for _, sub := range subs {
+			if err := h.subscribe(ctx, l, s, sub); err != nil && s.ctx.Err() == nil {
+				h.eventsOff(s, sub, limited(err, readLimit))
+				go h.resubscribe(l, s, sub, err)
+			}
+		}
+		if s.ctx.Err() == nil {
+			h.opts.OnEvent(provider.Event{Host: h.name, What: provider.EventLinkUp})
+		}
+		h.identify(l, s)
+	}()
+}
+
+// subscription is one kind of event of one generation.
+type subscription struct {
+	id   golibvirt.DomainEventID
+	what string
+	// read returns which domain an event is about and what happened; no domain:
+	// it is nothing to tell.
+	read func(ev any) (domain, what string)
+	q    lone
+	on   atomic.Bool
+}
+
+func (h *Host) subscriptions() []*subscription {
+	return []*subscription{
+		{id: golibvirt.DomainEventIDLifecycle, what: "lifecycle", q: newLone(), read: func(ev any) (string, string) {
 			m, ok := ev.(*golibvirt.DomainEventCallbackLifecycleMsg)
 			if !ok {
 				return "", ""
@@ -26,16 +57,16 @@ func (h *Host) onUp(l *Link, s *session) {
 				h.marks.forget(formatUUID(m.Msg.Dom.UUID)) // a definition has its own metadata
 			}
 			return m.Msg.Dom.Name, lifecycleWord(golibvirt.DomainEventType(m.Msg.Event))
-		})
-		h.subscribe(ctx, l, s, golibvirt.DomainEventIDMetadataChange, func(ev any) (string, string) {
+		}},
+		{id: golibvirt.DomainEventIDMetadataChange, what: "metadata", q: newLone(), read: func(ev any) (string, string) {
 			m, ok := ev.(*golibvirt.DomainEventCallbackMetadataChangeMsg)
 			if !ok || len(m.Nsuri) > 0 && m.Nsuri[0] != markURI {
 				return "", ""
 			}
 			h.marks.forget(formatUUID(m.Dom.UUID))
 			return m.Dom.Name, "mark changed"
-		})
-		h.subscribe(ctx, l, s, golibvirt.DomainEventIDAgentLifecycle, func(ev any) (string, string) {
+		}},
+		{id: golibvirt.DomainEventIDAgentLifecycle, what: "agent", q: newLone(), read: func(ev any) (string, string) {
 			m, ok := ev.(*golibvirt.DomainEventCallbackAgentLifecycleMsg)
 			if !ok {
 				return "", ""
@@ -45,75 +76,88 @@ func (h *Host) onUp(l *Link, s *session) {
 				return m.Dom.Name, "agent connected"
 			}
 			return m.Dom.Name, "agent disconnected"
-		})
-		if s.ctx.Err() == nil {
-			h.opts.OnEvent(provider.Event{Host: h.name, What: provider.EventLinkUp})
-		}
-		h.identify(l, s)
-	}()
-}
-
-// identifyLimit is how long a host may take to say which machine it is, and
-// identifyPause how long after a failure it is asked again. The capabilities can
-// take seconds: the daemon may probe its emulators for them.
-const (
-	identifyLimit = 30 * time.Second
-	identifyPause = 2 * time.Second
-)
-
-// identify asks which machine this generation speaks to, until it is known.
-func (h *Host) identify(l *Link, s *session) {
-	for !h.readUUID(l, s) {
-		t := time.NewTimer(identifyPause)
-		select {
-		case <-t.C:
-		case <-s.dead():
-			t.Stop()
-			return
-		}
+		}},
 	}
-	h.opts.OnEvent(provider.Event{Host: h.name, What: provider.EventIdentified})
 }
 
 // agentConnected is VIR_CONNECT_DOMAIN_EVENT_AGENT_LIFECYCLE_STATE_CONNECTED.
 const agentConnected = 1
 
-// readUUID reports whether the host has said its UUID.
-func (h *Host) readUUID(l *Link, s *session) bool {
-	ctx, cancel := context.WithTimeout(s.ctx, identifyLimit)
-	defer cancel()
-	text, err := onSession(ctx, l, s, call{Class: ClassRead, What: "read capabilities"},
-		func(v *golibvirt.Libvirt) (string, error) { return v.ConnectGetCapabilities() })
-	if err != nil {
-		return false
-	}
-	u, err := hostUUID(text)
-	if err != nil || u == "" {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.uuid, h.uuidGen = u, s.gen
-	return true
+// subscribe registers for one kind of event. Its success may come after it has
+// returned: the events are taken from the moment on at which the daemon has
+// registered us, since go-libvirt's sender waits for its reader without a way
+// out.
+func (h *Host) subscribe(ctx context.Context, l *Link, s *session, sub *subscription) error {
+	_, err := onLone(ctx, l, s, sub.q, call{Class: ClassRead, What: "subscribe to " + sub.what + " events"},
+		func(v *golibvirt.Libvirt) (struct{}, error) {
+			ch, err := v.SubscribeEvents(s.ctx, sub.id, nil)
+			if err == nil {
+				sub.on.Store(true)
+				go h.drain(ch, sub)
+			}
+			return struct{}{}, err
+		})
+	return err
 }
 
-// subscribe registers for one kind of event. Where that fails, the regular look
-// at the host finds the same changes later.
-func (h *Host) subscribe(ctx context.Context, l *Link, s *session, id golibvirt.DomainEventID, read func(any) (domain, what string)) {
-	ch, err := onSession(ctx, l, s, call{Class: ClassRead, What: "subscribe to events"},
-		func(v *golibvirt.Libvirt) (<-chan any, error) { return v.SubscribeEvents(s.ctx, id, nil) })
-	if err != nil {
-		return
-	}
-	go func() {
-		// To the very end: go-libvirt's sender waits without a way out.
-		for ev := range ch {
-			if dom, what := read(ev); dom != "" {
-				h.listing.invalidate()
-				h.opts.OnEvent(provider.Event{Host: h.name, Domain: dom, What: what})
-			}
+func (h *Host) drain(ch <-chan any, sub *subscription) {
+	for ev := range ch { // to the very end
+		if dom, what := sub.read(ev); dom != "" {
+			h.listing.invalidate()
+			h.opts.OnEvent(provider.Event{Host: h.name, Domain: dom, What: what})
 		}
-	}()
+	}
+}
+
+// resubscribe goes on after a first failure, err. When the host tells at last,
+// everything must be looked at once: what changed until then was told to nobody.
+func (h *Host) resubscribe(l *Link, s *session, sub *subscription, err error) {
+	if persist(s, sub.q, err, sub.on.Load, func() error {
+		ctx, cancel := context.WithTimeout(s.ctx, readLimit)
+		defer cancel()
+		err := h.subscribe(ctx, l, s, sub)
+		if err != nil {
+			h.eventsOff(s, sub, limited(err, readLimit))
+		}
+		return err
+	}) {
+		h.eventsOff(s, sub, nil)
+		h.opts.OnEvent(provider.Event{Host: h.name, What: provider.EventSubscribed})
+	}
+}
+
+// eventsOff notes why a kind of event is not told on a generation; nil: it is.
+func (h *Host) eventsOff(s *session, sub *subscription, why error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.noEvents.gen > s.gen {
+		return // of an older generation
+	}
+	if h.noEvents.gen != s.gen {
+		h.noEvents.gen, h.noEvents.why = s.gen, map[string]string{}
+	}
+	delete(h.noEvents.why, sub.what)
+	if why != nil {
+		h.noEvents.why[sub.what] = why.Error()
+	}
+}
+
+// noEvents says which kinds of event a generation does not tell, and why.
+type noEvents struct {
+	gen uint64
+	why map[string]string
+}
+
+// text is for people; "" if all are told.
+func (n noEvents) text(gen uint64) string {
+	if n.gen != gen {
+		return ""
+	}
+	var out []string
+	for _, what := range slices.Sorted(maps.Keys(n.why)) {
+		out = append(out, what+": "+n.why[what])
+	}
+	return strings.Join(out, "; ")
 }
 
 func lifecycleWord(t golibvirt.DomainEventType) string {

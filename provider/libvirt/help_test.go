@@ -25,7 +25,13 @@ type rig struct {
 // newRig makes one; change may alter the options.
 func newRig(t *testing.T, so simhost.Options, change func(*Options)) *rig {
 	t.Helper()
-	r := &rig{sim: simhost.New(so)}
+	return rigOn(t, simhost.New(so), change)
+}
+
+// rigOn is newRig on a simulated host that is there already, with its faults.
+func rigOn(t *testing.T, sim *simhost.Host, change func(*Options)) *rig {
+	t.Helper()
+	r := &rig{sim: sim}
 	o := Options{
 		Link:         LinkOptions{Host: "beelink", Dial: r.sim.Dial, Endpoint: "simulated"},
 		AgentTimeout: 2 * time.Second,

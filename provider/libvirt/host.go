@@ -43,6 +43,7 @@ type Host struct {
 	networks  map[string]*networkCache
 	uuid      string // of the host
 	uuidGen   uint64 // the generation that told it
+	noEvents  noEvents
 	arpBroken bool
 	clock     clock
 	hung      map[string]quarantine            // by UUID
@@ -112,6 +113,7 @@ func (h *Host) Link() model.LinkStatus {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st.ClockDiff, st.ClockError, st.ClockKnown = h.clock.diff, h.clock.err, h.clock.known
+	st.EventsOff = h.noEvents.text(st.Generation)
 	return st
 }
 
@@ -139,6 +141,15 @@ func (h *Host) readErr(err error) error {
 		return h.wrap(err)
 	}
 	return fmt.Errorf("host %s: %w: %w", h.name, provider.ErrTransient, err)
+}
+
+// limited puts it into words when a call was ended by a limit of ours: nobody
+// else's deadline has passed.
+func limited(err error, limit time.Duration) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return provider.Transient(fmt.Sprintf("no answer within %s", limit), nil)
+	}
+	return err
 }
 
 // readCtx is for reads that several callers share: none of them may end it.
