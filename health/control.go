@@ -15,6 +15,8 @@ type controlState struct {
 	since  time.Time
 	passes [2]proxied // the newest passes through two different proxies, newest first
 	kick   chan struct{}
+	ctx    context.Context // ends when the target is not asked any more
+	cancel context.CancelFunc
 }
 
 // proxied is a pass through a proxy.
@@ -46,27 +48,27 @@ func (c *controlState) explains() bool {
 	return c.state == model.WitnessFailing && !c.passes[0].start.After(c.since)
 }
 
-// runControl asks a target without a proxy, for as long as the engine lives.
+// runControl asks a target without a proxy, until it is not wanted any more.
 func (e *Engine) runControl(c *controlState) {
 	t := time.NewTimer(0)
 	defer t.Stop()
 	var last time.Time
 	for {
 		select {
-		case <-e.ctx.Done():
+		case <-c.ctx.Done():
 			return
 		case <-t.C:
 		case <-c.kick:
-			if !pauseUntil(e.ctx, last.Add(minGap)) {
+			if !pauseUntil(c.ctx, last.Add(minGap)) {
 				return
 			}
 		}
 		last = time.Now()
-		ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Timeout)
+		ctx, cancel := context.WithTimeout(c.ctx, e.timeout())
 		start := e.deps.Now()
 		r := probeDirect(ctx, e.deps.Control, c.target)
 		cancel()
-		if e.ctx.Err() != nil {
+		if c.ctx.Err() != nil {
 			return
 		}
 		e.mu.Lock()

@@ -79,14 +79,9 @@ func New(cfg Config, d Deps) *Engine {
 	}
 	e := &Engine{cfg: cfg, deps: d, sem: make(chan struct{}, d.Limit), subs: map[Key]*subject{}, failing: map[Key]*subject{}, proxies: map[model.ProxyName]int{}}
 	e.ctx, e.stop = context.WithCancel(context.Background())
-	for _, t := range cfg.Targets {
-		e.controls = append(e.controls, &controlState{target: t, url: t.URL.String(), kick: make(chan struct{}, 1)})
-	}
-	if cfg.Control {
-		for _, c := range e.controls {
-			e.wg.Go(func() { e.runControl(c) })
-		}
-	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.setTargets(cfg)
 	return e
 }
 
@@ -226,7 +221,7 @@ func (e *Engine) probe(ctx context.Context, s *subject) model.ProbeResult {
 	target := e.pick(s.count)
 	s.count++
 	e.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	start := e.deps.Now()
 	r := probeFor(sub.Kind, target)(ctx, e.deps.Dial, sub, target)
