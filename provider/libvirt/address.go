@@ -19,6 +19,19 @@ const (
 	FamilyIPv6
 )
 
+// The ranges that no host has beside those that netip knows (RFC 6890, RFC 3879).
+var (
+	broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	nobodys   = [...]struct {
+		netip.Prefix
+		why string
+	}{
+		{netip.PrefixFrom(netip.AddrFrom4([4]byte{}), 8), "of no host"},
+		{netip.PrefixFrom(netip.AddrFrom4([4]byte{240}), 4), "reserved"},
+		{netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfe, 0xc0}), 10), "site-local"},
+	}
+)
+
 // usable returns why an address does not count, or "".
 func usable(a netip.Addr) string {
 	switch {
@@ -32,6 +45,13 @@ func usable(a netip.Addr) string {
 		return "link-local"
 	case a.IsMulticast():
 		return "multicast"
+	case a == broadcast:
+		return "broadcast"
+	}
+	for _, n := range nobodys {
+		if n.Contains(a) {
+			return n.why + " (" + n.String() + ")"
+		}
 	}
 	return ""
 }

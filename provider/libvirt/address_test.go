@@ -121,6 +121,9 @@ func TestUsable(t *testing.T) {
 		"10.0.0.5": "", "192.168.1.1": "", "172.17.0.1": "", "2001:db8::1": "", "fd00::1": "",
 		"127.0.0.1": "loopback", "::1": "loopback", "169.254.3.4": "link-local", "fe80::1": "link-local",
 		"224.0.0.1": "multicast", "ff02::1": "multicast", "0.0.0.0": "unspecified", "::": "unspecified",
+		"0.0.0.1": "of no host (0.0.0.0/8)", "0.255.255.255": "of no host (0.0.0.0/8)", "1.0.0.0": "",
+		"255.255.255.255": "broadcast", "240.0.0.1": "reserved (240.0.0.0/4)", "255.255.255.254": "reserved (240.0.0.0/4)",
+		"239.255.255.255": "multicast", "fec0::1": "site-local (fec0::/10)", "feff::1": "site-local (fec0::/10)",
 	} {
 		if got := usable(addr(text)); got != want {
 			t.Errorf("usable(%s) = %q, want %q", text, got, want)

@@ -21,6 +21,11 @@ const defaultLease = time.Hour
 // clockError is the most that two looks may be apart to be worth comparing.
 const clockError = 30 * time.Second
 
+// clockMost is the largest difference that is believed. What is beyond it is a
+// lease with a lifetime of its own, or a mistake in the leases' file, and not a
+// host that nobody has noticed to live on another day.
+const clockMost = 24 * time.Hour
+
 // learn compares two readings of one network's leases, the earlier one begun at
 // before, the later one ended at after. It is pure.
 func (c clock) learn(was, is []lease, leaseTime time.Duration, before, after time.Time) clock {
@@ -33,7 +38,11 @@ func (c clock) learn(was, is []lease, leaseTime time.Duration, before, after tim
 			continue
 		}
 		given := time.Unix(l.expiry, 0).Add(-leaseTime)
-		c = clock{diff: given.Sub(before.Add(after.Sub(before) / 2)), err: err, known: true}
+		diff := given.Sub(before.Add(after.Sub(before) / 2))
+		if diff.Abs() > clockMost {
+			continue
+		}
+		c = clock{diff: diff, err: err, known: true}
 	}
 	return c
 }

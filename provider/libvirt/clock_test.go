@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -27,6 +28,12 @@ func TestClock_learn(t *testing.T) {
 		{"renewed, the host is behind", []lease{old}, []lease{given("10.0.0.1", sec(5), -90*time.Second)}, sec(0), sec(10), true, -90 * time.Second},
 		{"a new guest", []lease{old}, []lease{old, given("10.0.0.2", sec(5), 0)}, sec(0), sec(10), true, 0},
 		{"for ever", []lease{old}, []lease{{addr: "10.0.0.3"}}, sec(0), sec(10), false, 0},
+		{"a day off", []lease{old}, []lease{given("10.0.0.1", sec(5), 23*time.Hour)}, sec(0), sec(10), true, 23 * time.Hour},
+		{"more than a day off is no clock", []lease{old}, []lease{given("10.0.0.1", sec(5), 25*time.Hour)}, sec(0), sec(10), false, 0},
+		{"an absurd end", []lease{old}, []lease{{addr: "10.0.0.4", expiry: math.MaxInt64}}, sec(0), sec(10), false, 0},
+		{"an end long ago", []lease{old}, []lease{{addr: "10.0.0.4", expiry: 1}}, sec(0), sec(10), false, 0},
+		{"an end before all time", []lease{old}, []lease{{addr: "10.0.0.4", expiry: -5}}, sec(0), sec(10), false, 0},
+		{"a good one beside an absurd one", []lease{old}, []lease{given("10.0.0.1", sec(5), time.Minute), {addr: "10.0.0.4", expiry: 1}}, sec(0), sec(10), true, time.Minute},
 		{"the looks are too far apart", []lease{old}, []lease{given("10.0.0.1", sec(50), 0)}, sec(0), sec(100), false, 0},
 	}
 	for _, tt := range tests {

@@ -19,7 +19,7 @@ func TestShared_invalidateDuringAFlight(t *testing.T) {
 			fetches++
 			v := state
 			time.Sleep(300 * time.Millisecond)
-			return v, nil
+			return v, t.Context().Err()
 		}
 		var wg sync.WaitGroup
 		ask := func(want string) {
