@@ -62,6 +62,9 @@ type Controller struct {
 	OrphanGrace time.Duration `toml:"orphan_grace"`
 	// StartStopped has managed VMs started that were found shut off or crashed.
 	StartStopped bool `toml:"start_stopped"`
+	// ReplaceAfter is how long a managed VM may run and be of no use by its own
+	// fault before another takes its place; 0: for ever.
+	ReplaceAfter time.Duration `toml:"replace_after"`
 }
 
 // Budget limits what is done to managed VMs without an operator's word: creates
@@ -272,6 +275,7 @@ func Default() *Config {
 			DeleteTimeout:   time.Minute,
 			OrphanGrace:     10 * time.Minute,
 			StartStopped:    true,
+			ReplaceAfter:    10 * time.Minute,
 		},
 		Budget: Budget{PerHost: 10, PerPool: 5, Window: time.Hour},
 		Link: Link{

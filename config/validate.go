@@ -78,6 +78,7 @@ func (k *checker) durations() []durationRule {
 		{"controller", "create_timeout", c.CreateTimeout, 10 * s, 24 * hour},
 		{"controller", "delete_timeout", c.DeleteTimeout, 5 * s, hour},
 		{"controller", "orphan_grace", c.OrphanGrace, 0, 30 * 24 * hour},
+		{"controller", "replace_after", c.ReplaceAfter, 0, 30 * 24 * hour},
 		{"budget", "window", k.c.Budget.Window, m, 7 * 24 * hour},
 		{"link", "ping", l.Ping, 100 * ms, 5 * m},
 		{"link", "silence", l.Silence, 100 * ms, 5 * m},

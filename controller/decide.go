@@ -48,6 +48,7 @@ type vmFacts struct {
 	removed    bool   // Delete has succeeded for this uid
 
 	missing, off int  // looks that found it so
+	leaveOff     bool // one that is off is not started
 	serving      bool // it has an address that probes have not condemned
 
 	replace    string    // why another VM is to take its place
@@ -135,6 +136,8 @@ func wanted(f vmFacts) decision {
 		return decision{job: jobCreate, why: "its domain is missing", counted: true}
 	case !f.built || f.owner.Phase == model.PhaseNew:
 		return decision{job: jobCreate, why: "its making was not finished"}
+	case f.off >= 2 && f.wish == wishRun && f.leaveOff:
+		return decision{wait: "its domain does not run, and start_stopped is off: start it by key"}
 	case f.off >= 2 && f.wish == wishRun:
 		return decision{job: jobStart, why: "its domain does not run", counted: true}
 	}

@@ -48,6 +48,8 @@ func TestDecide(t *testing.T) {
 		"off once": {with(running, func(f *vmFacts) { f.off = 1 }), decision{}},
 		"off twice": {with(running, func(f *vmFacts) { f.off = 2 }),
 			decision{job: jobStart, why: "its domain does not run", counted: true}},
+		"off, and start_stopped too": {with(running, func(f *vmFacts) { f.off, f.leaveOff = 2, true }),
+			decision{wait: "its domain does not run, and start_stopped is off: start it by key"}},
 		"off, as an operator wants it": {with(running, func(f *vmFacts) { f.off, f.wish = 2, wishStop }), decision{}},
 
 		"mark not read": {with(running, func(f *vmFacts) { f.owner, f.ownerKnown, f.off = model.Owner{}, false, 2 }),

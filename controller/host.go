@@ -132,7 +132,7 @@ func (h *host) run(ctx context.Context) {
 		return
 	}
 	var wg sync.WaitGroup
-	for range max(1, h.c.set.Workers) {
+	for range max(1, h.c.settings().Workers) {
 		wg.Go(func() { h.survive(ctx, "worker", h.work) })
 	}
 	wg.Go(func() { h.survive(ctx, "loop", h.loop) })
@@ -219,20 +219,20 @@ func (h *host) schedule(now time.Time) time.Duration {
 // closer together than that.
 func (h *host) interval(p *proxy) time.Duration {
 	if p.st.doubtful() || p.rival != "" {
-		return h.c.set.AddressRetry
+		return h.c.settings().AddressRetry
 	}
-	return h.c.set.AddressRefresh*9/10 + h.spread(h.c.set.AddressRefresh/5)
+	return h.c.settings().AddressRefresh*9/10 + h.spread(h.c.settings().AddressRefresh/5)
 }
 
 // poll is one bulk look at the host.
 func (h *host) poll(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, h.c.set.Budget)
+	ctx, cancel := context.WithTimeout(ctx, h.c.settings().Budget)
 	defer cancel()
 	l, err := h.prov.List(ctx)
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.nextPoll = now.Add(h.c.set.Poll*9/10 + h.spread(h.c.set.Poll/5))
+	h.nextPoll = now.Add(h.c.settings().Poll*9/10 + h.spread(h.c.settings().Poll/5))
 	h.dirty = true
 	defer h.c.touch()
 	if err != nil {
@@ -252,7 +252,7 @@ func (h *host) poll(ctx context.Context) {
 	h.noteStrangers(l)
 	defer h.c.kickManage()
 	for _, p := range h.proxies {
-		r := read{bulk: true, now: now, health: h.healthOf(p), hold: h.c.set.AddressHold}
+		r := read{bulk: true, now: now, health: h.healthOf(p), hold: h.c.settings().AddressHold}
 		in, ok := l.Find(p.spec.Domain)
 		if !ok {
 			in, r.err = model.Instance{At: l.At, Generation: l.Generation}, provider.ErrNotFound
@@ -280,6 +280,6 @@ func (h *host) noteStrangers(l provider.Listing) {
 // proxies.
 func (h *host) failAll(err error, now time.Time) {
 	for _, p := range h.proxies {
-		h.take(p, read{bulk: true, err: err, now: now, health: h.healthOf(p), hold: h.c.set.AddressHold})
+		h.take(p, read{bulk: true, err: err, now: now, health: h.healthOf(p), hold: h.c.settings().AddressHold})
 	}
 }

@@ -89,7 +89,7 @@ func (h *host) onHealth(k health.Key) {
 // guest has another one by now. The lock is held.
 func (h *host) doubt(p *proxy, now time.Time) {
 	hl := h.healthOf(p)
-	if h.prov == nil || hl.Fails == 0 || hl.Last.Culprit != model.CulpritHop || now.Sub(p.doubted) < h.c.set.AddressRetry {
+	if h.prov == nil || hl.Fails == 0 || hl.Last.Culprit != model.CulpritHop || now.Sub(p.doubted) < h.c.settings().AddressRetry {
 		return
 	}
 	p.doubted = now

@@ -45,16 +45,16 @@ var errPanicked = errors.New("the write ended in a panic; see the log")
 // write does a job. It blocks as long as the host takes, within the limit of
 // the job.
 func (h *host) write(p *proxy, j job, owner model.Owner, spec model.BuildSpec, domain string) error {
-	limit := h.c.set.CreateTimeout
+	limit := h.c.settings().CreateTimeout
 	if j != jobCreate {
-		limit = h.c.set.DeleteTimeout
+		limit = h.c.settings().DeleteTimeout
 	}
 	ctx, cancel := context.WithTimeout(h.c.ctx, limit)
 	defer cancel()
 	told := func(s model.Progress) { h.progress(p, s) }
 	switch j {
 	case jobCreate:
-		_, err := h.build.Create(ctx, provider.Build{Owner: owner, Spec: spec, Takeover: h.c.set.Takeover}, told)
+		_, err := h.build.Create(ctx, provider.Build{Owner: owner, Spec: spec, Takeover: h.c.settings().Takeover}, told)
 		return err
 	case jobStart:
 		return h.prov.Start(ctx, domain)

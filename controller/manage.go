@@ -129,8 +129,8 @@ func (h *host) facts(p *proxy, now time.Time) vmFacts {
 	return vmFacts{
 		now: now, wish: m.wish, busy: m.busy != jobNone, unreachable: h.unreachable(m), hold: h.c.holdFirst(p),
 		listed: m.listed, owner: m.owner, ownerKnown: m.ownerKnown, uid: m.uid,
-		fleet: h.c.set.Fleet, id: h.c.id, takeover: h.c.set.Takeover, adopted: m.adopted, built: m.built, removed: m.removed,
-		missing: p.st.missing.n, off: p.st.off.n, serving: p.st.ip.IsValid(),
+		fleet: h.c.settings().Fleet, id: h.c.id, takeover: h.c.settings().Takeover, adopted: m.adopted, built: m.built, removed: m.removed,
+		missing: p.st.missing.n, off: p.st.off.n, leaveOff: h.c.settings().LeaveStopped, serving: p.st.ip.IsValid(),
 		replace: m.replace, operator: m.operator, grace: m.grace, leaving: m.leaving, drainUntil: m.drainEnd,
 		latched: latchedText(m), lastErr: m.lastErr, retryAt: m.retryAt, budget: h.c.budgetHold(h.spec.Name, m.pool, now),
 	}
@@ -204,13 +204,13 @@ func (h *host) gone(p *proxy, now time.Time) {
 // why. The lock is held.
 func (h *host) mayWrite(d *decision) bool {
 	switch {
-	case h.c.set.Observer:
+	case h.c.settings().Observer:
 		d.wait = "this virdeck only observes"
-	case h.c.set.DryRun:
+	case h.c.settings().DryRun:
 		d.wait = "dry run: nothing is written"
 	case h.resting:
 		d.wait = "the settings of " + string(h.spec.Name) + " are being changed"
-	case h.writes >= h.c.set.Writes:
+	case h.writes >= h.c.settings().Writes:
 		d.wait = fmt.Sprintf("%d other writes to %s come first", h.writes, h.spec.Name)
 	default:
 		return true
@@ -223,7 +223,7 @@ func (h *host) planItem(p *proxy, d decision) (model.PlanItem, bool) {
 	m := p.m
 	it := model.PlanItem{
 		Host: h.spec.Name, Proxy: p.spec.Name, Domain: p.spec.Domain, Why: d.why, Wait: p.m.done.wait,
-		Counted: d.counted, Dry: h.c.set.DryRun || h.c.set.Observer, Verb: model.PlanNothing,
+		Counted: d.counted, Dry: h.c.settings().DryRun || h.c.settings().Observer, Verb: model.PlanNothing,
 	}
 	j := d.job
 	if m.busy != jobNone {

@@ -67,7 +67,7 @@ func newCreds(name model.ProxyName) model.Credentials {
 func (h *host) ownerOf(p *proxy) model.Owner {
 	m := p.m
 	return model.Owner{
-		Fleet: h.c.set.Fleet, Proxy: p.spec.Name, UID: m.uid, Controller: h.c.id,
+		Fleet: h.c.settings().Fleet, Proxy: p.spec.Name, UID: m.uid, Controller: h.c.id,
 		SpecHash: m.spec.Hash(), Pool: m.pool, CreatedAt: m.created,
 	}
 }

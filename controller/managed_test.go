@@ -211,7 +211,7 @@ func TestManaged_scaledUpAndDown(t *testing.T) {
 			d := f.decl
 			d.Pools = []model.PoolSpec{*p}
 			d.Pools[0].Count, d.Pools[0].MinAvailable = n, n-1
-			if err := f.Apply(d); err != nil {
+			if err := f.Apply(d, f.set); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -241,7 +241,7 @@ func TestManaged_templateChangeIsRolled(t *testing.T) {
 		bigger := d.Templates["small"]
 		bigger.MemoryMB = 256
 		d.Templates = map[string]model.Template{"small": bigger}
-		if err := f.Apply(d); err != nil {
+		if err := f.Apply(d, f.set); err != nil {
 			t.Fatal(err)
 		}
 		done := func() bool {

@@ -21,7 +21,7 @@ func (h *host) noteMarks(l provider.Listing) {
 			h.marksRead = false
 			continue
 		}
-		if in.Owner.Fleet == h.c.set.Fleet {
+		if in.Owner.Fleet == h.c.settings().Fleet {
 			h.marked = append(h.marked, in)
 		}
 	}
@@ -95,7 +95,7 @@ func (h *host) readMarks(rivals map[string]string) (found []model.Instance, seen
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, in := range h.marked {
-		if o := in.Owner; o.Controller != h.c.id && !h.c.set.Takeover {
+		if o := in.Owner; o.Controller != h.c.id && !h.c.settings().Takeover {
 			why := fmt.Sprintf("another controller, %s, has made %s on %s: start with --takeover if that one is gone for good", o.Controller, in.Name, h.spec.Name)
 			rivals[string(o.Proxy)] = why
 			if o.Pool != "" {
@@ -138,7 +138,7 @@ func (c *Controller) rival(pool string, name model.ProxyName) string {
 
 // claimable reports whether the record of a proxy may take the uid of a mark.
 func (c *Controller) claimable(m *managed, o model.Owner) bool {
-	mine := o.Controller == c.id || c.set.Takeover
+	mine := o.Controller == c.id || c.settings().Takeover
 	return mine && c.fresh && !m.built && m.busy == jobNone && o.UID != "" && o.UID != m.uid && o.Phase != model.PhaseDeleting && !m.recovering
 }
 
@@ -150,7 +150,7 @@ func (c *Controller) claimMark(h *host, in model.Instance, now time.Time) {
 		return
 	}
 	c.ops.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(c.ctx, c.set.DeleteTimeout)
+		ctx, cancel := context.WithTimeout(c.ctx, c.settings().DeleteTimeout)
 		defer cancel()
 		spec, err := h.build.Recover(ctx, in.Name)
 		if !h.setRecovering(p, false) {

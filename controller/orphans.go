@@ -70,7 +70,7 @@ func (h *host) noteOrphans() {
 		}
 	}
 	for _, in := range h.marked {
-		if in.Owner.Controller != h.c.id && !h.c.set.Takeover || mine[in.Owner.UID] {
+		if in.Owner.Controller != h.c.id && !h.c.settings().Takeover || mine[in.Owner.UID] {
 			continue
 		}
 		o := orphan{}
@@ -94,7 +94,7 @@ func (h *host) orphansPass(now time.Time, due *[]launch) []model.PlanItem {
 	for _, uid := range slices.Sorted(maps.Keys(h.orphans)) {
 		o := h.orphans[uid]
 		d := decision{job: jobDelete, why: "its mark is ours, and no proxy has its uid", counted: true}
-		it := model.PlanItem{Host: h.spec.Name, Domain: o.name, Verb: model.PlanOrphan, Why: d.why, Counted: true, Dry: h.c.set.DryRun || h.c.set.Observer}
+		it := model.PlanItem{Host: h.spec.Name, Domain: o.name, Verb: model.PlanOrphan, Why: d.why, Counted: true, Dry: h.c.settings().DryRun || h.c.settings().Observer}
 		switch {
 		case o.busy:
 			it.Since, it.Step = o.from, o.step
@@ -122,7 +122,7 @@ func (h *host) waitOrphan(o *orphan, now time.Time) string {
 	case now.Before(o.retryAt):
 		return fmt.Sprintf("tried again in %s: %s", o.retryAt.Sub(now).Round(time.Second), o.lastErr)
 	}
-	return o.hold(now, h.c.set.OrphanGrace, h.c.budgetHold(h.spec.Name, o.owner.Pool, now))
+	return o.hold(now, h.c.settings().OrphanGrace, h.c.budgetHold(h.spec.Name, o.owner.Pool, now))
 }
 
 func (h *host) beginOrphan(uid string, o *orphan, now time.Time) launch {
@@ -134,7 +134,7 @@ func (h *host) beginOrphan(uid string, o *orphan, now time.Time) launch {
 	del.Owner.Controller = h.c.id
 	return launch{h: h, undo: func(retry time.Time) { o.busy, o.retryAt = false, retry }, start: func() {
 		h.c.ops.wg.Go(func() {
-			ctx, cancel := context.WithTimeout(h.c.ctx, h.c.set.DeleteTimeout)
+			ctx, cancel := context.WithTimeout(h.c.ctx, h.c.settings().DeleteTimeout)
 			defer cancel()
 			err := h.build.Delete(ctx, del, func(s model.Progress) {
 				h.mu.Lock()

@@ -29,6 +29,7 @@ type Settings struct {
 	Writes         int           // writes to VMs at one time, per host
 	CreateTimeout  time.Duration // of one try to make a VM, uploads included
 	DeleteTimeout  time.Duration // of one try to remove, start, stop or restart a VM
+	LeaveStopped   bool          // managed VMs that are found shut off are not started
 	OrphanGrace    time.Duration // how long a marked domain that nobody declares is left alone
 	ReplaceAfter   time.Duration // how long a VM may run and be of no use; 0: for ever
 	Takeover       bool          // marks of this fleet by another controller become ours
@@ -90,7 +91,7 @@ type Deps struct {
 // Controller runs the fleet. Make one with New, run it with Run; Snapshot and
 // Submit are safe at any time, from any goroutine.
 type Controller struct {
-	set     Settings
+	set     atomic.Pointer[Settings]
 	log     *slog.Logger
 	rand    func() float64
 	health  Health
@@ -138,11 +139,12 @@ type Controller struct {
 // before Run.
 func New(s Settings, d Deps) *Controller {
 	c := &Controller{
-		set: s, log: d.Log, rand: d.Rand, started: time.Now(),
+		log: d.Log, rand: d.Rand, started: time.Now(),
 		changed: make(chan struct{}, 1), replan: make(chan struct{}, 1), dropped: map[model.ProxyName]bool{}, adopted: map[model.ProxyName]bool{},
 		id: d.State.Controller, fresh: d.State.SavedAt.IsZero(), state: d.State, store: d.Store,
 		ledger: newBudget(d.Declared.Budget, d.State), audit: d.Audit, reload: d.Reload,
 	}
+	c.set.Store(&s)
 	c.declared.Store(&d.Declared)
 	if c.rand == nil {
 		c.rand = rand.Float64
@@ -198,6 +200,9 @@ func (c *Controller) addProxy(t *topology, p model.ProxySpec, m *managed) {
 	h.add(p, m)
 	t.where[p.Name] = h
 }
+
+// settings returns the settings of this instant.
+func (c *Controller) settings() *Settings { return c.set.Load() }
 
 // Run runs every host until ctx ends, then waits for all of them and closes
 // their links. A panic in one host's loop ends that loop, is logged with its

@@ -49,7 +49,7 @@ func (h *host) reconcile(ctx context.Context, name model.ProxyName) {
 	p.waiting = nil
 	h.mu.Unlock()
 
-	rctx, cancel := context.WithTimeout(ctx, h.c.set.Budget)
+	rctx, cancel := context.WithTimeout(ctx, h.c.settings().Budget)
 	defer cancel()
 	in, err := h.prov.Get(rctx, req)
 	if ctx.Err() != nil {
@@ -58,7 +58,7 @@ func (h *host) reconcile(ctx context.Context, name model.ProxyName) {
 	now := time.Now()
 	h.mu.Lock()
 	h.take(p, read{
-		inst: in, err: err, scheduled: scheduled, now: now, health: h.healthOf(p), hold: h.c.set.AddressHold,
+		inst: in, err: err, scheduled: scheduled, now: now, health: h.healthOf(p), hold: h.c.settings().AddressHold,
 	})
 	h.sooner(p, now)
 	result := h.opResult(p, err)
@@ -84,7 +84,7 @@ func (h *host) again(name model.ProxyName, err error) {
 // doubt, and the next look at the host when a second look is wanted. The lock is
 // held.
 func (h *host) sooner(p *proxy, now time.Time) {
-	if soon := now.Add(h.c.set.AddressRetry); (p.st.doubtful() || p.rival != "") && p.next.After(soon) {
+	if soon := now.Add(h.c.settings().AddressRetry); (p.st.doubtful() || p.rival != "") && p.next.After(soon) {
 		p.next = soon
 		h.kickLoop()
 	}

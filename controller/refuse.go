@@ -67,9 +67,9 @@ func (c *Controller) refuse(h *host, p *proxy, cmd model.Command) error {
 // readOnly refuses what would write to a host.
 func (c *Controller) readOnly() error {
 	switch {
-	case c.set.Observer:
+	case c.settings().Observer:
 		return model.Refuse("this virdeck only observes")
-	case c.set.DryRun:
+	case c.settings().DryRun:
 		return model.Refuse("this is a dry run: nothing is written to any host")
 	}
 	return nil

@@ -12,14 +12,19 @@ import (
 // reloadLimit is how long Apply waits for a changed host to come to rest.
 const reloadLimit = 30 * time.Second
 
-// Apply makes d the declared fleet. What is the same in both keeps its state,
+// Apply makes d the declared fleet, and s the settings, but for those that hold
+// from start to end: Fleet, Version, Demo, Observer, Takeover, DryRun, Workers. What is the same in both keeps its state,
 // its counters and its place in the rotation. Proxies that are not declared any
 // more leave the rotation at once; the VMs of managed ones are removed after the
 // grace for orphans, and stay if they are declared again before that. It blocks
 // until changed hosts have come to rest, and may be called by one goroutine at a
 // time. An error says what was not applied; the rest was.
-func (c *Controller) Apply(d Declared) error {
+func (c *Controller) Apply(d Declared, s Settings) error {
 	now := time.Now()
+	was := c.settings()
+	s.Fleet, s.Version, s.Demo, s.Observer, s.Takeover, s.DryRun, s.Workers =
+		was.Fleet, was.Version, was.Demo, was.Observer, was.Takeover, was.DryRun, was.Workers
+	c.set.Store(&s)
 	old := c.declared.Swap(&d)
 	c.ledger.set(d.Budget)
 	var errs []error
@@ -109,8 +114,8 @@ func (h *host) retire(p *proxy, now time.Time) {
 	if p.m.retired {
 		return
 	}
-	p.m.wish, p.m.retired, p.m.grace = wishGone, true, now.Add(h.c.set.OrphanGrace)
-	h.tellSame(p, note{what: fmt.Sprintf("is not declared any more: its VM is removed in %s", h.c.set.OrphanGrace)}, now)
+	p.m.wish, p.m.retired, p.m.grace = wishGone, true, now.Add(h.c.settings().OrphanGrace)
+	h.tellSame(p, note{what: fmt.Sprintf("is not declared any more: its VM is removed in %s", h.c.settings().OrphanGrace)}, now)
 	h.refresh(p, now)
 }
 

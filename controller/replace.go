@@ -19,7 +19,7 @@ func (h *host) grow(p *proxy, now time.Time) {
 	if m.useless.IsZero() {
 		m.useless = now
 	}
-	after := h.c.set.ReplaceAfter
+	after := h.c.settings().ReplaceAfter
 	if after <= 0 || m.replace != "" || m.adopted || m.wish != wishRun || now.Sub(m.useless) < after<<min(m.barren, 6) {
 		return
 	}

@@ -58,17 +58,17 @@ func (c *Controller) publish() {
 	now := time.Now()
 	old := c.snap.Load()
 	s := &model.Snapshot{
-		Fleet: c.set.Fleet, Version: c.set.Version, Demo: c.set.Demo, At: now, Started: c.started, Gen: 1,
+		Fleet: c.settings().Fleet, Version: c.settings().Version, Demo: c.settings().Demo, At: now, Started: c.started, Gen: 1,
 		Ops: c.ops.snapshot(now), Health: c.health.Fleet(),
 		Timing: model.Timing{
-			Poll: c.set.Poll, AddressRefresh: c.set.AddressRefresh, AddressHold: c.set.AddressHold,
-			ProbeInterval: c.set.ProbeInterval, ProbeTimeout: c.set.ProbeTimeout,
+			Poll: c.settings().Poll, AddressRefresh: c.settings().AddressRefresh, AddressHold: c.settings().AddressHold,
+			ProbeInterval: c.settings().ProbeInterval, ProbeTimeout: c.settings().ProbeTimeout,
 		},
 	}
 	if old != nil {
 		s.Gen = old.Gen + 1
 	}
-	s.DryRun = c.set.DryRun
+	s.DryRun = c.settings().DryRun
 	if p := c.plan.Load(); p != nil {
 		s.Plan = *p
 	}
