@@ -1,9 +1,12 @@
 package model
 
 import (
+	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -28,6 +31,16 @@ func (c Credentials) String() string {
 
 // GoString hides the password from %#v.
 func (c Credentials) GoString() string { return c.String() }
+
+// Format hides the password from every other verb: %d and its like print the
+// fields of a struct one by one.
+func (c Credentials) Format(s fmt.State, verb rune) {
+	if strings.ContainsRune("sqvxX", verb) && !(verb == 'v' && s.Flag('#')) {
+		_, _ = fmt.Fprintf(s, fmt.FormatString(s, verb), c.String()) // fmt has no use for the error
+		return
+	}
+	_, _ = io.WriteString(s, c.String())
+}
 
 // LogValue hides the password from slog.
 func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
