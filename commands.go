@@ -74,7 +74,13 @@ func serve(ctx context.Context, f flags, stderr io.Writer) error {
 		for {
 			select {
 			case <-hup:
-				log.Warn("hangup: this version does not reload its configuration; restart it for that")
+				if e.reloader == nil {
+					log.Warn("hangup: the demo has no configuration to reload")
+					continue
+				}
+				if _, err := e.Submit(model.Command{Verb: model.VerbReload, By: "SIGHUP"}); err != nil {
+					log.Error("reload", "error", err.Error())
+				}
 			case <-ctx.Done():
 				log.Info("stopping")
 				return nil
@@ -101,18 +107,27 @@ func withEngine(ctx context.Context, c *config.Config, fl flags, log *slog.Logge
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	e, err := newEngine(ctx, c, fl, log, false)
+	k, err := openKept(ctx, c, fl, log)
 	if err != nil {
-		if l != nil {
-			err = errors.Join(err, l.Close())
+		return closeAfter(err, l)
+	}
+	defer func() {
+		if cerr := k.close(); cerr != nil {
+			log.Error("store", "error", cerr.Error())
 		}
-		return err
+	}()
+	e, err := newEngine(ctx, c, fl, log, k, false)
+	if err != nil {
+		return closeAfter(err, l)
 	}
 	for _, w := range c.Warnings() {
 		log.Warn("configuration", "warning", w.Error())
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { e.run(ctx) })
+	if e.reloader != nil {
+		wg.Go(func() { e.watch(ctx) })
+	}
 	if l != nil {
 		wg.Go(func() {
 			if err := rotation.Serve(ctx, l, e); err != nil {
@@ -131,6 +146,14 @@ func withEngine(ctx context.Context, c *config.Config, fl flags, log *slog.Logge
 	case <-stopped:
 	case <-time.After(stopLimit):
 		err = errors.Join(err, fmt.Errorf("not everything stopped within %s", stopLimit))
+	}
+	return err
+}
+
+// closeAfter closes a listener that is not served after all.
+func closeAfter(err error, l net.Listener) error {
+	if l != nil {
+		err = errors.Join(err, l.Close())
 	}
 	return err
 }
@@ -160,7 +183,12 @@ func check(f flags, w io.Writer) error {
 			return err
 		}
 	}
-	hosts, proxies := declared(c, true)
+	d := declared(c, true)
+	hosts, proxies := d.Hosts, d.Proxies
+	for _, m := range d.Managed {
+		m.Domain = "(template " + m.Template + ")"
+		proxies = append(proxies, m.ProxySpec)
+	}
 	name := c.File
 	if f.demo {
 		name = "the demo"
@@ -185,6 +213,10 @@ func check(f flags, w io.Writer) error {
 					p.Name, p.Backing, p.Domain, p.Port, p.Probe, p.Pool, p.Creds)
 			}
 		}
+	}
+	for _, p := range d.Pools {
+		_, _ = fmt.Fprintf(tw, "\npool %s\t%s of template %s\tport %d\thosts %v\tsurge %d\tmin_available %d\n",
+			p.Name, plural(p.Count, "proxy", "proxies"), p.Template, p.Port, p.Hosts, p.Surge, p.MinAvailable)
 	}
 	first := true
 	for _, p := range proxies {
@@ -235,7 +267,11 @@ func status(ctx context.Context, f flags, asJSON bool, w io.Writer) error {
 func look(ctx context.Context, c *config.Config, f flags) (model.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	e, err := newEngine(ctx, c, f, slog.New(slog.DiscardHandler), true)
+	k, err := peek(ctx, c, f)
+	if err != nil {
+		return model.Status{}, err
+	}
+	e, err := newEngine(ctx, c, f, slog.New(slog.DiscardHandler), k, true)
 	if err != nil {
 		return model.Status{}, err
 	}
@@ -261,7 +297,13 @@ func look(ctx context.Context, c *config.Config, f flags) (model.Status, error) 
 
 // settled reports whether a first look has nothing more to learn soon.
 func settled(s *model.Snapshot) bool {
+	if s.Pools == nil {
+		return false // the fleet has not been looked over yet
+	}
 	for _, h := range s.Hosts {
+		if !h.External && (h.Link.State == model.LinkConnecting && h.Link.LastError == "" || h.Link.State == model.LinkUp && h.LastGood.IsZero()) {
+			return false // its first answer is on its way
+		}
 		for _, p := range h.Proxies {
 			switch p.State {
 			case model.StateUnproven:

@@ -74,6 +74,8 @@ type flags struct {
 	config   string
 	demo     bool
 	scenario string // of the demo; empty: its own story
+	takeover bool
+	dryRun   bool
 }
 
 func commands(stdout, stderr io.Writer) *cobra.Command {
@@ -96,6 +98,9 @@ func commands(stdout, stderr io.Writer) *cobra.Command {
 	root.PersistentFlags().BoolVar(&f.demo, "demo", false, "simulated hosts inside this process instead of a configuration")
 	root.PersistentFlags().StringVar(&f.scenario, "scenario", "", "with --demo: play the scenario in `FILE` on the demo's hosts, or on its own")
 
+	root.PersistentFlags().BoolVar(&f.takeover, "takeover", false, "make VMs that another controller of this fleet has marked our own; for when that one is gone for good")
+	root.PersistentFlags().BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and write to no host")
+
 	root.AddCommand(&cobra.Command{
 		Use: "serve", Short: "Run the engine without a terminal", Args: usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return serve(c.Context(), f, stderr) },
@@ -112,6 +117,10 @@ func commands(stdout, stderr io.Writer) *cobra.Command {
 	}
 	status.Flags().BoolVar(&asJSON, "json", false, "as JSON, schema version 1")
 	root.AddCommand(status)
+	root.AddCommand(&cobra.Command{
+		Use: "plan", Short: "What virdeck would do to the hosts, and why", Args: usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return plan(c.Context(), f, stdout) },
+	})
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version", Args: usage(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {

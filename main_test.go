@@ -154,7 +154,8 @@ func TestDeclared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hosts, proxies := declared(c, false)
+	d := declared(c, false)
+	hosts, proxies := d.Hosts, d.Proxies
 	if len(hosts) != 1 || hosts[0].Name != "beelink" || hosts[0].URI != "tcp 127.0.0.1:9" || len(hosts[0].Sources) != 3 {
 		t.Errorf("hosts %+v", hosts)
 	}

@@ -46,8 +46,12 @@ func load(f flags) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.Load(path, nil)
+	return loader().Load(path)
 }
+
+// loader reads configurations; one that is held remembers the hashes of base
+// images.
+func loader() *config.Loader { return &config.Loader{ValidateTemplate: libvirt.ValidateTemplate} }
 
 // story is the scenario that the demo plays.
 func story(f flags) (*scenario.Scenario, error) {
@@ -60,27 +64,21 @@ func story(f flags) (*scenario.Scenario, error) {
 // engine is a controller with everything that hangs on it.
 type engine struct {
 	*controller.Controller
-	health *health.Engine
-	demo   *demo.Fleet // nil without --demo
-	dir    string
+	health    *health.Engine
+	demo      *demo.Fleet // nil without --demo
+	dir       string
+	*reloader // nil in the demo
 }
 
-// newEngine builds the engine; observer makes one that writes to no host.
-func newEngine(ctx context.Context, c *config.Config, f flags, log *slog.Logger, observer bool) (*engine, error) {
+// newEngine builds the engine on what is kept; observer makes one that writes to
+// no host.
+func newEngine(ctx context.Context, c *config.Config, f flags, log *slog.Logger, k kept, observer bool) (*engine, error) {
 	e := &engine{dir: c.Fleet.StateDir}
 	var d net.Dialer
 	hd := health.Deps{Dial: d.DialContext, Control: d.DialContext}
-	hc := health.Config{
-		Interval: c.Health.Interval, Fast: c.Health.Fast, Slow: c.Health.Slow, SlowAfter: c.Health.SlowAfter,
-		Timeout: c.Health.Timeout, Rise: c.Health.Rise, Fall: c.Health.Fall, Brake: c.Health.Brake, Control: c.Health.Control,
-	}
-	set := controller.Settings{
-		Fleet: c.Fleet.Name, Version: version, Demo: f.demo, Observer: observer,
-		Poll: c.Controller.Poll, AddressRefresh: c.Controller.AddressRefresh, AddressRetry: c.Controller.AddressRetry,
-		AddressHold: c.Controller.AddressHold, Budget: c.Controller.ReconcileBudget, Workers: c.Controller.WorkersPerHost,
-		ProbeInterval: c.Health.Interval, ProbeTimeout: c.Health.Timeout,
-	}
-	deps := controller.Deps{Log: log}
+	set := settings(c)
+	set.Version, set.Demo, set.Observer, set.Takeover, set.DryRun = version, f.demo, observer, f.takeover, f.dryRun
+	deps := controller.Deps{Log: log, State: k.state, Store: k.store, Audit: k.audit}
 	targets := c.Health.Targets
 	if f.demo {
 		s, err := story(f)
@@ -92,14 +90,14 @@ func newEngine(ctx context.Context, c *config.Config, f flags, log *slog.Logger,
 		targets = []config.Target{{URL: e.demo.OriginURL(), Status: []int{200}, EchoIP: true}}
 		deps.Declared.Hosts, deps.Declared.Proxies = demoFleet(e.demo.Stage, c, observer)
 	} else {
-		deps.Declared.Hosts, deps.Declared.Proxies = declared(c, observer)
+		deps.Declared = declared(c, observer)
+		r := &reloader{e: e, loader: loader(), path: c.File, now: c, observer: observer, log: log}
+		deps.Reload = r.reload
+		e.reloader = r
 	}
-	for _, t := range targets {
-		u, err := health.ParseTarget(t.URL)
-		if err != nil {
-			return nil, usageError{err}
-		}
-		hc.Targets = append(hc.Targets, health.Target{URL: u, Status: t.Status, Body: t.Body, EchoIP: t.EchoIP})
+	hc, err := healthConfig(c, targets)
+	if err != nil {
+		return nil, err
 	}
 	deps.Health = func(dirty func(health.Key)) controller.Health {
 		hd.Dirty = dirty
@@ -108,6 +106,34 @@ func newEngine(ctx context.Context, c *config.Config, f flags, log *slog.Logger,
 	}
 	e.Controller = controller.New(set, deps)
 	return e, nil
+}
+
+// settings are the controller's part of a configuration.
+func settings(c *config.Config) controller.Settings {
+	cc := &c.Controller
+	return controller.Settings{
+		Fleet: c.Fleet.Name, Poll: cc.Poll, AddressRefresh: cc.AddressRefresh, AddressRetry: cc.AddressRetry,
+		AddressHold: cc.AddressHold, Budget: cc.ReconcileBudget, Workers: cc.WorkersPerHost,
+		Writes: cc.CreatesPerHost, CreateTimeout: cc.CreateTimeout, DeleteTimeout: cc.DeleteTimeout,
+		OrphanGrace: cc.OrphanGrace, ReplaceAfter: cc.ReplaceAfter, LeaveStopped: !cc.StartStopped,
+		ProbeInterval: c.Health.Interval, ProbeTimeout: c.Health.Timeout,
+	}
+}
+
+// healthConfig is the health engine's part of a configuration.
+func healthConfig(c *config.Config, targets []config.Target) (health.Config, error) {
+	hc := health.Config{
+		Interval: c.Health.Interval, Fast: c.Health.Fast, Slow: c.Health.Slow, SlowAfter: c.Health.SlowAfter,
+		Timeout: c.Health.Timeout, Rise: c.Health.Rise, Fall: c.Health.Fall, Brake: c.Health.Brake, Control: c.Health.Control,
+	}
+	for _, t := range targets {
+		u, err := health.ParseTarget(t.URL)
+		if err != nil {
+			return hc, usageError{err}
+		}
+		hc.Targets = append(hc.Targets, health.Target{URL: u, Status: t.Status, Body: t.Body, EchoIP: t.EchoIP})
+	}
+	return hc, nil
 }
 
 // run runs the engine until ctx ends and everything of it has.
@@ -138,9 +164,12 @@ func open(o libvirt.Options, observer bool) func(func(provider.Event), func(mode
 	}
 }
 
-// declared turns a configuration into hosts and proxies.
-func declared(c *config.Config, observer bool) ([]controller.HostSpec, []model.ProxySpec) {
-	var hosts []controller.HostSpec
+// declared turns a configuration into the fleet that the controller is to have.
+func declared(c *config.Config, observer bool) controller.Declared {
+	d := controller.Declared{
+		Managed: c.ManagedProxies(), Pools: c.PoolSpecs(), Templates: c.TemplatesByName(),
+		Budget: controller.Budget{PerHost: c.Budget.PerHost, PerPool: c.Budget.PerPool, Window: c.Budget.Window},
+	}
 	for _, h := range c.Hosts {
 		o := libvirt.Options{Link: linkOptions(c, h.Name)}
 		ep := endpoint(h.Endpoint)
@@ -151,12 +180,12 @@ func declared(c *config.Config, observer bool) ([]controller.HostSpec, []model.P
 		if h.SetAgentTimeout {
 			o.AgentTimeout = c.Link.AgentResponseTimeout
 		}
-		hosts = append(hosts, controller.HostSpec{
+		d.Hosts = append(d.Hosts, controller.HostSpec{
 			Name: model.HostName(h.Name), URI: ep.String(), Sources: sources(h.Sources), Open: open(o, observer),
+			Key: fmt.Sprintf("%+v", h),
 		})
 	}
-	var proxies []model.ProxySpec
-	for _, p := range c.Proxies {
+	for _, p := range c.Unmanaged() {
 		spec := model.ProxySpec{
 			Name: model.ProxyName(p.Name), Host: model.HostName(p.Host), Domain: p.Domain, Port: uint16(p.Port), //nolint:gosec // checked by config
 			Creds: model.Credentials{User: p.User, Password: p.Password.Reveal()}, Pool: p.Pool, Labels: p.Labels,
@@ -168,9 +197,9 @@ func declared(c *config.Config, observer bool) ([]controller.HostSpec, []model.P
 			spec.Backing, spec.Host, spec.Domain = model.BackingExternal, model.ExternalHost, ""
 			spec.Address = netip.MustParseAddr(p.Address) // config has parsed it
 		}
-		proxies = append(proxies, spec)
+		d.Proxies = append(d.Proxies, spec)
 	}
-	return hosts, proxies
+	return d
 }
 
 func sources(in []config.Source) []model.Source {

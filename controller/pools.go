@@ -12,7 +12,7 @@ import (
 // is complete in itself, and what is not carried out is proposed again.
 func (c *Controller) poolsPass(now time.Time) {
 	d := c.declared.Load()
-	var views []model.PoolView
+	views := []model.PoolView{}
 	for _, spec := range d.Pools {
 		c.addMarked(spec)
 		members := c.members(spec.Name, now)

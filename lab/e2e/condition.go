@@ -25,6 +25,16 @@ func All(cs ...Condition) Condition {
 	}
 }
 
+// Not holds when the condition does not.
+func Not(c Condition) Condition {
+	return func(s *model.Status) string {
+		if c(s) == "" {
+			return "it is so"
+		}
+		return ""
+	}
+}
+
 // proxy makes a condition on each of the proxies named.
 func proxy(names []string, c func(*model.ProxyStatus) string) Condition {
 	return func(s *model.Status) string {

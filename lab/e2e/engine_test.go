@@ -52,8 +52,9 @@ func configure(t *testing.T, s settings) string {
 
 // engine is a running virdeck under watch.
 type engine struct {
-	t     *testing.T
-	start time.Time
+	t      *testing.T
+	start  time.Time
+	signal func(os.Signal) error // to the process; nil where it is not ours
 	*Timeline
 }
 
@@ -84,7 +85,9 @@ func serve(t *testing.T, config string) *engine {
 			t.Logf("it was killed: %v", <-ended)
 		}
 	})
-	return watch(t, config, start)
+	e := watch(t, config, start)
+	e.signal = cmd.Process.Signal
+	return e
 }
 
 // watch samples the virdeck that runs with the configuration, five times a
