@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,11 +90,11 @@ func (d domainInfo) owns(mac net.HardwareAddr) bool {
 	return false
 }
 
-// networks returns the libvirt networks that the domain is on.
+// networks returns the libvirt networks that the domain is on, each once.
 func (d domainInfo) networks() []string {
 	var out []string
 	for _, n := range d.nics {
-		if n.network != "" {
+		if n.network != "" && !slices.Contains(out, n.network) {
 			out = append(out, n.network)
 		}
 	}

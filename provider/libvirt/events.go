@@ -18,6 +18,7 @@ import (
 // again for as long as the generation lives.
 func (h *Host) onUp(l *Link, s *session) {
 	h.listing.invalidate()
+	h.newConnection(s)
 	go func() {
 		ctx, cancel := context.WithTimeout(s.ctx, readLimit)
 		defer cancel()
@@ -48,7 +49,7 @@ type subscription struct {
 
 func (h *Host) subscriptions() []*subscription {
 	return []*subscription{
-		{id: golibvirt.DomainEventIDLifecycle, what: "lifecycle", q: newLone(), read: func(ev any) (string, string) {
+		{id: golibvirt.DomainEventIDLifecycle, what: "lifecycle", q: newLone(nil), read: func(ev any) (string, string) {
 			m, ok := ev.(*golibvirt.DomainEventCallbackLifecycleMsg)
 			if !ok {
 				return "", ""
@@ -58,7 +59,7 @@ func (h *Host) subscriptions() []*subscription {
 			}
 			return m.Msg.Dom.Name, lifecycleWord(golibvirt.DomainEventType(m.Msg.Event))
 		}},
-		{id: golibvirt.DomainEventIDMetadataChange, what: "metadata", q: newLone(), read: func(ev any) (string, string) {
+		{id: golibvirt.DomainEventIDMetadataChange, what: "metadata", q: newLone(nil), read: func(ev any) (string, string) {
 			m, ok := ev.(*golibvirt.DomainEventCallbackMetadataChangeMsg)
 			if !ok || len(m.Nsuri) > 0 && m.Nsuri[0] != markURI {
 				return "", ""
@@ -66,7 +67,7 @@ func (h *Host) subscriptions() []*subscription {
 			h.marks.forget(formatUUID(m.Dom.UUID))
 			return m.Dom.Name, "mark changed"
 		}},
-		{id: golibvirt.DomainEventIDAgentLifecycle, what: "agent", q: newLone(), read: func(ev any) (string, string) {
+		{id: golibvirt.DomainEventIDAgentLifecycle, what: "agent", q: newLone(nil), read: func(ev any) (string, string) {
 			m, ok := ev.(*golibvirt.DomainEventCallbackAgentLifecycleMsg)
 			if !ok {
 				return "", ""

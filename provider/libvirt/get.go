@@ -97,7 +97,8 @@ func (h *Host) address(ctx context.Context, in model.Instance, dom golibvirt.Dom
 			// Nothing more can be learned, and what the others said a moment
 			// ago is not the whole truth: conclude nothing.
 			return in, a.err
-		case errors.Is(reread(a.err), errReread):
+		case src != model.SourceLease && errors.Is(reread(a.err), errReread):
+			// Not the lease's: its codes are about the network ("is not active").
 			return in, reread(a.err)
 		}
 	}
@@ -128,7 +129,8 @@ func inOrder(answers []answer) []model.Outcome {
 	return out
 }
 
-// info returns the XML facts of a domain's incarnation, read at most once.
+// info returns the XML facts of a domain's incarnation, read at most once on
+// each connection.
 func (h *Host) info(ctx context.Context, in model.Instance, dom golibvirt.Domain) (domainInfo, error) {
 	if i, ok := h.cached(&in); ok {
 		return i, nil
@@ -143,13 +145,14 @@ func (h *Host) info(ctx context.Context, in model.Instance, dom golibvirt.Domain
 		return domainInfo{}, err
 	}
 	h.mu.Lock()
-	h.infos[in.UUID] = cachedInfo{incarnation: in.Incarnation, info: i}
+	h.infos[in.UUID] = cachedInfo{gen: in.Generation, incarnation: in.Incarnation, info: i}
 	h.mu.Unlock()
 	return i, nil
 }
 
 // setAgentTimeout bounds libvirt's own wait for this guest's agent, once an
-// incarnation: the setting is the running domain's, and goes with it. It takes
+// incarnation and connection: the setting is the running domain's and goes with
+// it, and that it still runs is known within one connection alone. It takes
 // no job and works before the agent is up (qemu_driver.c). Its failure is not
 // the read's: it is kept as a note, and the abandoned call's lock then keeps
 // virdeck from asking a hung agent twice.
@@ -169,7 +172,7 @@ func (h *Host) setAgentTimeout(ctx context.Context, in model.Instance, dom golib
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c, ok := h.infos[in.UUID]
-	if !ok || c.incarnation != in.Incarnation {
+	if !ok || c.gen != in.Generation || c.incarnation != in.Incarnation {
 		return
 	}
 	var ce *provider.CodedError

@@ -40,13 +40,14 @@ type Host struct {
 	mu        sync.Mutex
 	infos     map[string]cachedInfo // by UUID
 	agents    map[string]*agentCall // by UUID; two proxies in one VM share the question
-	networks  map[string]*networkCache
-	uuid      string // of the host
-	uuidGen   uint64 // the generation that told it
+	nets      *networks             // of the newest connection that was asked for leases
+	uuid      string                // of the host
+	uuidGen   uint64                // the generation that told it
 	noEvents  noEvents
 	arpBroken bool
 	clock     clock
 	hung      map[string]quarantine            // by UUID
+	seen      *session                         // the newest connection
 	busy      map[golibvirt.UUID]chan struct{} // VMs on which a lifecycle call works
 	bases     map[string]*baseFlight           // uploads of base images under way, by pool and volume
 
@@ -58,8 +59,10 @@ var (
 	_ provider.Builder = (*Host)(nil)
 )
 
-// cachedInfo is a domain's XML as far as it matters, for one incarnation.
+// cachedInfo is a domain's XML as far as it matters, for one incarnation on one
+// connection.
 type cachedInfo struct {
+	gen         uint64
 	incarnation model.Incarnation
 	info        domainInfo
 	timeoutSet  bool   // the agent's response timeout is set for this incarnation
@@ -69,28 +72,9 @@ type cachedInfo struct {
 // agentCall is what a guest's agent said last.
 type agentCall = shared[[]golibvirt.DomainInterface]
 
-// networkCache is what is known of a libvirt network in one generation. Its
-// facts never change.
-type networkCache struct {
-	gen    uint64
-	facts  networkFacts
-	leases shared[leaseTable]
-
-	// Of the last reading; for readLeases alone, of which one runs at a time.
-	last   []lease
-	lastAt time.Time
-}
-
-type networkFacts struct {
-	net   golibvirt.Network
-	xml   string // only while it is being read
-	dhcp  bool
-	lease time.Duration
-}
-
 // New starts a host: its link dials at once.
 func New(o Options) *Host {
-	h := &Host{opts: o, name: o.Link.Host, infos: map[string]cachedInfo{}, agents: map[string]*agentCall{}, hung: map[string]quarantine{}, networks: map[string]*networkCache{},
+	h := &Host{opts: o, name: o.Link.Host, infos: map[string]cachedInfo{}, agents: map[string]*agentCall{}, hung: map[string]quarantine{},
 		busy: map[golibvirt.UUID]chan struct{}{}, bases: map[string]*baseFlight{}}
 	if h.opts.OnEvent == nil {
 		h.opts.OnEvent = func(provider.Event) {}

@@ -16,7 +16,7 @@ const identifyLimit = 30 * time.Second
 
 // identify asks which machine this generation speaks to, until it is known.
 func (h *Host) identify(l *Link, s *session) {
-	q := newLone()
+	q := newLone(nil)
 	known := func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()

@@ -3,6 +3,8 @@ package libvirt
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,17 +35,7 @@ func (h *Host) List(ctx context.Context) (provider.Listing, error) {
 	out := provider.Listing{Generation: lk.gen, At: lk.at, Instances: make([]model.Instance, len(lk.all))}
 	copy(out.Instances, lk.all)
 	h.readMarks(ctx, out.Instances, lk.doms)
-	for i := range out.Instances {
-		in := &out.Instances[i]
-		info, ok := h.cached(in)
-		if !ok || in.State == model.InstanceStopped || len(info.networks()) == 0 {
-			continue
-		}
-		a := h.askLease(ctx, info, now)
-		if a.Kind != model.OutcomeNotApplicable {
-			in.Outcomes = []model.Outcome{a.Outcome}
-		}
-	}
+	h.listLeases(ctx, out.Instances, now)
 	h.mu.Lock()
 	if out.ARPBroken = h.arpBroken; h.uuidGen == lk.gen {
 		out.HostUUID = h.uuid
@@ -52,12 +44,45 @@ func (h *Host) List(ctx context.Context) (provider.Listing, error) {
 	return out, nil
 }
 
-// cached returns the XML facts of an instance if they are of its incarnation.
+// listLeases fills in the leases of the domains whose networks are known,
+// asking each network once.
+func (h *Host) listLeases(ctx context.Context, all []model.Instance, now time.Time) {
+	infos := make([]domainInfo, len(all))
+	var names []string
+	for i := range all {
+		info, ok := h.cached(&all[i])
+		if !ok || all[i].State == model.InstanceStopped {
+			continue
+		}
+		infos[i] = info
+		for _, n := range info.networks() {
+			if !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	start := time.Now()
+	tables := h.tables(ctx, names, now, leaseShareList)
+	at := time.Now()
+	for i := range all {
+		if a := fromLeases(infos[i], tables); a.Kind != model.OutcomeNotApplicable {
+			a.Source, a.At, a.Took = model.SourceLease, at, at.Sub(start)
+			all[i].Outcomes = []model.Outcome{a.Outcome}
+		}
+	}
+}
+
+// cached returns the XML facts of an instance if they are of its incarnation,
+// and were read on the connection on which it was seen: after a gap an equal
+// incarnation is no proof, since a host that was booted counts from 1 again.
 func (h *Host) cached(in *model.Instance) (domainInfo, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c, ok := h.infos[in.UUID]
-	return c.info, ok && c.incarnation == in.Incarnation
+	return c.info, ok && c.gen == in.Generation && c.incarnation == in.Incarnation
 }
 
 // statsState asks for the state group alone: the one that takes no job, so a
@@ -73,7 +98,7 @@ func (h *Host) look() (looked, error) {
 			return v.ConnectGetAllDomainStats(nil, statsState, 0)
 		})
 	if err != nil {
-		return looked{}, fmt.Errorf("list domains: %w", err)
+		return looked{}, fmt.Errorf("list domains: %w", limited(err, readLimit))
 	}
 	lk := looked{gen: gen, at: at, by: make(map[string]int, len(recs))}
 	for _, r := range recs {
@@ -105,26 +130,24 @@ func (h *Host) look() (looked, error) {
 }
 
 // forgetGone drops what was kept of domains that are no longer listed, so that
-// a host with a high turnover does not grow the process.
+// a host with a high turnover does not grow the process, and of runs that are
+// over: a domain that was seen off may come back with other cards, and with the
+// number of a run before it.
 func (h *Host) forgetGone(lk looked) {
 	here := make(map[string]bool, len(lk.all))
+	run := make(map[string]model.Incarnation, len(lk.all)) // of those that run
 	for _, in := range lk.all {
 		here[in.UUID] = true
+		if in.State != model.InstanceStopped {
+			run[in.UUID] = in.Incarnation
+		}
 	}
 	h.marks.only(here)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for u := range h.infos {
-		if !here[u] {
-			delete(h.infos, u)
-		}
-	}
-	for u := range h.agents {
-		if !here[u] {
-			delete(h.agents, u)
-			delete(h.hung, u)
-		}
-	}
+	maps.DeleteFunc(h.infos, func(u string, c cachedInfo) bool { return run[u] != c.incarnation })
+	maps.DeleteFunc(h.hung, func(u string, q quarantine) bool { return run[u] != q.incarnation })
+	maps.DeleteFunc(h.agents, func(u string, _ *agentCall) bool { return !here[u] })
 }
 
 func formatUUID(u golibvirt.UUID) string {
@@ -132,7 +155,11 @@ func formatUUID(u golibvirt.UUID) string {
 }
 
 // incarnation joins what changes at each start (the ID) with what does not (the
-// UUID), so that equal IDs of two domains are never equal incarnations.
+// UUID), so that equal IDs of two domains are never equal incarnations. It does
+// not tell one boot of the host from the next: libvirt names nothing that changes
+// with it (no boot ID, no start time; a domain's processor time only grows within
+// a run, but may be larger in the next one), so whoever compares two of different
+// generations has to look again.
 func incarnation(uuid string, id int32) model.Incarnation {
 	return model.Incarnation(uuid[:8] + "/" + strconv.Itoa(int(id)))
 }

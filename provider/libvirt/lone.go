@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 
@@ -14,18 +15,21 @@ import (
 // has given up is still there, and holds a slot of ours and a worker of the
 // daemon, until it returns or its connection ends; to ask again meanwhile would
 // cost another of each and teach nothing. One lone is of one connection.
-type lone chan struct{}
+type lone struct {
+	mine chan struct{} // capacity 1
+	// room is shared by questions of one kind, so that they leave slots to others
+	// even when each of them hangs; nil: there is no such limit.
+	room chan struct{}
+}
 
-func newLone() lone { return make(lone, 1) }
+func newLone(room chan struct{}) lone { return lone{mine: make(chan struct{}, 1), room: room} }
 
 // onLone is onSession for such a question. While the one before is still in the
-// daemon it returns ErrNotAsked at once.
+// daemon it returns ErrNotAsked at once; for room it waits as for a slot.
 func onLone[T any](ctx context.Context, l *Link, s *session, q lone, c call, fn func(*golibvirt.Libvirt) (T, error)) (T, error) {
 	var zero T
-	select {
-	case q <- struct{}{}:
-	default:
-		return zero, fmt.Errorf("%w: %s is still under way", provider.ErrNotAsked, c.text())
+	if err := q.enter(ctx, s, l.opts.SlotWait); err != nil {
+		return zero, fmt.Errorf("%s: %w", c.text(), err)
 	}
 	// Who comes first takes the question out again: fn when it returns, or, where
 	// fn has not begun, its caller.
@@ -43,14 +47,45 @@ func onLone[T any](ctx context.Context, l *Link, s *session, q lone, c call, fn 
 	return v, err
 }
 
-func (q lone) leave() { <-q }
+func (q lone) enter(ctx context.Context, s *session, patience time.Duration) error {
+	select {
+	case q.mine <- struct{}{}:
+	default:
+		return fmt.Errorf("%w: the call before has not been answered yet", provider.ErrNotAsked)
+	}
+	if q.room == nil {
+		return nil
+	}
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	var err error
+	select {
+	case q.room <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-s.dead():
+		err = s.downErr()
+	case <-t.C:
+		err = fmt.Errorf("%w: %d calls of its kind have not been answered yet", provider.ErrNotAsked, cap(q.room))
+	}
+	<-q.mine
+	return err
+}
+
+func (q lone) leave() {
+	if q.room != nil {
+		<-q.room
+	}
+	<-q.mine
+}
 
 // free waits until the question is not in the daemon; false: the connection has
 // ended first.
 func (q lone) free(s *session) bool {
 	select {
-	case q <- struct{}{}:
-		q.leave()
+	case q.mine <- struct{}{}:
+		<-q.mine
 		return true
 	case <-s.dead():
 		return false

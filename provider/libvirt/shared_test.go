@@ -13,11 +13,13 @@ import (
 func TestShared_invalidateDuringAFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s shared[string]
-		state := "running"
-		var fetches int
+		var mu sync.Mutex
+		state, fetches := "running", 0
 		fetch := func() (string, error) {
+			mu.Lock()
 			fetches++
 			v := state
+			mu.Unlock()
 			time.Sleep(300 * time.Millisecond)
 			return v, t.Context().Err()
 		}
@@ -30,7 +32,9 @@ func TestShared_invalidateDuringAFlight(t *testing.T) {
 		}
 		wg.Go(func() { ask("running") }) // it asked before anything changed
 		time.Sleep(100 * time.Millisecond)
+		mu.Lock()
 		state = "stopped"
+		mu.Unlock()
 		s.invalidate()
 		wg.Go(func() { ask("stopped") }) // while the old fetch is under way
 		time.Sleep(250 * time.Millisecond)
