@@ -29,8 +29,10 @@ func (e Endpoint) Dialer() DialFunc {
 	}
 }
 
-// dialUnix tries the sockets in turn. A socket that is not there gives way to
-// the next; one that is there and refuses is the daemon that we want.
+// dialUnix tries the sockets in turn. One that is not there, or at which nobody
+// listens, gives way to the next: a daemon leaves its socket behind when it is
+// removed or killed. One that refuses for another reason is the daemon that we
+// want.
 func (e Endpoint) dialUnix(ctx context.Context) (net.Conn, error) {
 	var errs []error
 	for _, path := range e.Sockets {
@@ -40,7 +42,7 @@ func (e Endpoint) dialUnix(ctx context.Context) (net.Conn, error) {
 			return c, nil
 		}
 		errs = append(errs, err)
-		if !errors.Is(err, os.ErrNotExist) {
+		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) {
 			break
 		}
 	}

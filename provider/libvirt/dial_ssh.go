@@ -34,26 +34,46 @@ func (c *sshConn) Close() error {
 }
 
 // dialSSH opens an SSH connection and, through it, the daemon's unix socket
-// (direct-streamlocal@openssh.com). When ctx ends, the TCP connection is closed,
-// which ends every step.
+// (direct-streamlocal@openssh.com). When ctx ends, the connections to the agent
+// and to the host are closed, which ends every step; the error names the step.
 func (e Endpoint) dialSSH(ctx context.Context) (net.Conn, error) {
-	cfg, done, err := e.sshConfig(ctx)
-	if err != nil {
+	step := "read the keys"
+	c, err := e.dialSSHSteps(ctx, func(s string) { step = s })
+	switch {
+	case err != nil && ctx.Err() != nil: // what its end broke says less
+		return nil, fmt.Errorf("ssh %s: %s: %w", e.Address, step, ctx.Err())
+	case err != nil:
 		return nil, fmt.Errorf("ssh %s: %w", e.Address, err)
 	}
+	return c, nil
+}
+
+func (e Endpoint) dialSSHSteps(ctx context.Context, step func(string)) (net.Conn, error) {
+	hostKey, err := e.hostKeyCallback()
+	if err != nil {
+		return nil, err
+	}
+	auth, done, err := e.sshAuth(ctx, step)
+	if err != nil {
+		return nil, err
+	}
 	defer done()
+	step("connect")
 	tcp, err := e.dialTCP(ctx)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = tcp.Close() })
+	step("handshake (a key of the agent may wait for its owner)")
+	cfg := &ssh.ClientConfig{User: e.User, Auth: auth, HostKeyCallback: hostKey}
 	conn, chans, reqs, err := ssh.NewClientConn(tcp, e.Address, cfg)
 	if err != nil {
 		stop()
 		_ = tcp.Close()
-		return nil, fmt.Errorf("ssh %s: %w", e.Address, errors.Join(ctx.Err(), err))
+		return nil, err
 	}
 	client := ssh.NewClient(conn, chans, reqs)
+	step("open the daemon's socket")
 	var errs []error
 	for _, path := range e.Sockets {
 		ch, err := client.Dial("unix", path)
@@ -69,20 +89,7 @@ func (e Endpoint) dialSSH(ctx context.Context) (net.Conn, error) {
 	}
 	stop()
 	_ = client.Close()
-	return nil, fmt.Errorf("ssh %s: open the daemon's socket (the server needs AllowStreamLocalForwarding yes): %w",
-		e.Address, oneLine(errs))
-}
-
-func (e Endpoint) sshConfig(ctx context.Context) (*ssh.ClientConfig, func(), error) {
-	hostKey, err := e.hostKeyCallback()
-	if err != nil {
-		return nil, nil, err
-	}
-	auth, done, err := e.sshAuth(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	return &ssh.ClientConfig{User: e.User, Auth: auth, HostKeyCallback: hostKey}, done, nil
+	return nil, fmt.Errorf("open the daemon's socket (the server needs AllowStreamLocalForwarding yes): %w", oneLine(errs))
 }
 
 func (e Endpoint) hostKeyCallback() (ssh.HostKeyCallback, error) {
@@ -101,14 +108,17 @@ func (e Endpoint) hostKeyCallback() (ssh.HostKeyCallback, error) {
 }
 
 // sshAuth offers the key file if one is named; else the agent's keys and the
-// usual files.
-func (e Endpoint) sshAuth(ctx context.Context) ([]ssh.AuthMethod, func(), error) {
+// usual files. done closes the agent's connection, after the handshake, which
+// needs it: an agent signs, and may wait for its owner before it does. So does the
+// end of ctx.
+func (e Endpoint) sshAuth(ctx context.Context, step func(string)) (auth []ssh.AuthMethod, done func(), err error) {
+	done = func() {}
 	if e.KeyFile != "" {
 		s, err := readKey(e.KeyFile)
 		if err != nil {
 			return nil, nil, err
 		}
-		return []ssh.AuthMethod{ssh.PublicKeys(s)}, func() {}, nil
+		return []ssh.AuthMethod{ssh.PublicKeys(s)}, done, nil
 	}
 	var signers []ssh.Signer
 	for _, name := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
@@ -116,15 +126,23 @@ func (e Endpoint) sshAuth(ctx context.Context) ([]ssh.AuthMethod, func(), error)
 			signers = append(signers, s)
 		}
 	}
-	done := func() {}
 	if sock := os.Getenv("SSH_AUTH_SOCK"); sock != "" {
+		step("ask the agent for its keys")
 		var d net.Dialer
 		if c, err := d.DialContext(ctx, "unix", sock); err == nil {
-			done = func() { _ = c.Close() } // only needed for the handshake
+			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+			done = func() {
+				stop()
+				_ = c.Close() // it was only asked
+			}
 			if more, err := agent.NewClient(c).Signers(); err == nil {
 				signers = append(more, signers...)
 			}
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		done()
+		return nil, nil, err
 	}
 	if len(signers) == 0 {
 		done()

@@ -82,6 +82,15 @@ func relay(t *testing.T, l net.Listener, sim *simhost.Host, greet func(net.Conn)
 func TestDial_unix(t *testing.T) {
 	_, path := simSocket(t)
 	missing := filepath.Join(t.TempDir(), "none")
+	stale := filepath.Join(t.TempDir(), "stale") // what a daemon leaves that was killed or removed
+	old, err := net.ListenUnix("unix", &net.UnixAddr{Name: stale})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.SetUnlinkOnClose(false)
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		sockets []string
 		want    string // in the error; empty: it works
@@ -89,7 +98,9 @@ func TestDial_unix(t *testing.T) {
 		"the first":             {[]string{path}, ""},
 		"the second, modular":   {[]string{missing, path}, ""},
 		"neither is there":      {[]string{missing, missing + "2"}, "no such file or directory"},
-		"no socket, but a file": {[]string{os.Args[0], path}, "connection refused"},
+		"the first is stale":    {[]string{stale, path}, ""},
+		"all are stale or gone": {[]string{stale, missing}, "dial unix " + stale + ": connect: connection refused; then dial unix " + missing + ": connect: no such file or directory"},
+		"the first is not ours": {[]string{strings.Repeat("x", 200), path}, "invalid argument"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := answers(t, Endpoint{Transport: TransportUnix, Sockets: tt.sockets})
