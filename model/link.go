@@ -80,6 +80,7 @@ func (c CallClass) String() string {
 type CallCount struct {
 	Done     uint64 // answered by the host, errors included
 	Failed   uint64 // of these, with an error
-	NotAsked uint64 // refused by us: no slot, or the domain had such a call under way
+	NotAsked uint64 // never sent: no slot, the domain had such a call under way, or no time was left
+	Down     uint64 // there was no link, or it died before the answer
 	Left     uint64 // their caller left before the answer
 }

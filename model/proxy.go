@@ -35,7 +35,7 @@ func (c Credentials) GoString() string { return c.String() }
 // Format hides the password from every other verb: %d and its like print the
 // fields of a struct one by one.
 func (c Credentials) Format(s fmt.State, verb rune) {
-	if strings.ContainsRune("sqvxX", verb) && !(verb == 'v' && s.Flag('#')) {
+	if strings.ContainsRune("sqvxX", verb) && (verb != 'v' || !s.Flag('#')) {
 		_, _ = fmt.Fprintf(s, fmt.FormatString(s, verb), c.String()) // fmt has no use for the error
 		return
 	}

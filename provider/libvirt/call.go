@@ -43,13 +43,15 @@ func (c call) text() string {
 // The caller's context ends the caller's wait and nothing else: the RPC keeps
 // its slot, and its domain's lock, until the daemon answers or the generation
 // dies. Errors: the context's own; provider.ErrNotAsked when no slot came free
-// within the link's slot wait or the domain has such a call under way;
+// within the link's slot wait, the domain has such a call under way, or the same
+// read of an earlier caller, who has left, does not return within the slot wait;
 // provider.ErrLinkDown; else a *provider.CodedError from the host. The caller
 // names the call in them.
 func do[T any](ctx context.Context, l *Link, c call, fn func(*golibvirt.Libvirt) (T, error)) (T, uint64, error) {
 	var zero T
 	s, err := l.session(ctx)
 	if err != nil {
+		l.count(c.Class, unsent(err))
 		return zero, 0, err
 	}
 	v, err := onSession(ctx, l, s, c, fn)
@@ -58,9 +60,9 @@ func do[T any](ctx context.Context, l *Link, c call, fn func(*golibvirt.Libvirt)
 
 func onSession[T any](ctx context.Context, l *Link, s *session, c call, fn func(*golibvirt.Libvirt) (T, error)) (T, error) {
 	var zero T
-	release, err := s.acquire(ctx, c.Class, l.opts.SlotWait)
+	release, err := s.acquire(ctx, c, l.opts.SlotWait)
 	if err != nil {
-		l.count(c.Class, err)
+		l.count(c.Class, unsent(err))
 		return zero, err
 	}
 	id, err := s.begin(c)
@@ -95,6 +97,15 @@ func onSession[T any](ctx context.Context, l *Link, s *session, c call, fn func(
 	}
 }
 
+// unsent is how a call counts that never left: one whose caller's time was over
+// before was not asked.
+func unsent(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return provider.ErrNotAsked
+	}
+	return err
+}
+
 // convert is the one place where go-libvirt's errors become ours. What is
 // neither an answer of the daemon nor "unknown procedure" is a failure of this
 // generation's transport, whatever its type: interrupted, EINVAL, EPIPE, an
@@ -117,12 +128,12 @@ func convert(s *session, err error) error {
 	return s.downErr()
 }
 
-// acquire takes the slots that a class needs, in a fixed order. Slow classes
-// share all slots but one, so that a read always finds one; agent calls share
-// half, so that writes find one too.
-func (s *session) acquire(ctx context.Context, c Class, patience time.Duration) (release func(), err error) {
+// acquire takes the slots that a call needs, in a fixed order. Slow classes share
+// all slots but one, so that a read always finds one; agent calls share half, so
+// that writes find one too. A read first waits for its abandoned twin.
+func (s *session) acquire(ctx context.Context, c call, patience time.Duration) (release func(), err error) {
 	var need []chan struct{}
-	switch c {
+	switch c.Class {
 	case ClassAgent:
 		need = []chan struct{}{s.agent, s.slow, s.all}
 	case ClassWrite:
@@ -132,6 +143,17 @@ func (s *session) acquire(ctx context.Context, c Class, patience time.Duration) 
 	}
 	t := time.NewTimer(patience)
 	defer t.Stop()
+	for twin := s.twin(c); twin != nil; twin = s.twin(c) {
+		select {
+		case <-twin:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.dead():
+			return nil, s.downErr()
+		case <-t.C:
+			return nil, fmt.Errorf("%w: the same call, %s, is under way for a caller who has left", provider.ErrNotAsked, c.text())
+		}
+	}
 	held := 0
 	release = func() {
 		for i := held - 1; i >= 0; i-- {
@@ -156,7 +178,7 @@ func (s *session) acquire(ctx context.Context, c Class, patience time.Duration) 
 			return nil, s.downErr()
 		case <-t.C:
 			release()
-			return nil, fmt.Errorf("%w: no free slot for a call of class %s within %s", provider.ErrNotAsked, c, patience)
+			return nil, fmt.Errorf("%w: no free slot for a call of class %s within %s", provider.ErrNotAsked, c.Class, patience)
 		}
 	}
 	return release, nil

@@ -101,8 +101,12 @@ func TestFrameConn_keepalive(t *testing.T) {
 	p := newPipeConn(t)
 	ping := frame(keepaliveProgram, keepalivePing, nil)
 	data := frame(someProgram, 9, []byte("payload that is longer than a header"))
+	second := bytes.Clone(data)
+	second[23] = 8 // its serial
+	p.asked.sent(header(typeCall, 9, 7))
+	p.asked.sent(header(typeCall, 9, 8))
 	go func() {
-		_, _ = p.far.Write(bytes.Join([][]byte{ping, data, ping, data}, nil))
+		_, _ = p.far.Write(bytes.Join([][]byte{ping, data, ping, second}, nil))
 	}()
 	pongs := make(chan []byte, 2)
 	go func() {
@@ -122,7 +126,7 @@ func TestFrameConn_keepalive(t *testing.T) {
 		}
 		n += k
 	}
-	if want := append(bytes.Clone(data), data...); !bytes.Equal(got, want) {
+	if want := append(bytes.Clone(data), second...); !bytes.Equal(got, want) {
 		t.Errorf("read %q, want %q", got, want)
 	}
 	b := <-pongs
@@ -152,8 +156,8 @@ func TestFrameConn_pingsBetweenFrames(t *testing.T) {
 	p.ping()
 	_ = p.Close()
 	b := <-out
-	if !bytes.HasPrefix(b, data) || len(b) != len(data)+frameHeader {
-		t.Fatalf("sent %x, want the frame whole and one ping after it", b)
+	if !bytes.HasPrefix(b, data) || len(b) != len(data)+2*frameHeader {
+		t.Fatalf("sent %x, want the frame whole, the ping that was due, and another", b)
 	}
 	if binary.BigEndian.Uint32(b[len(data)+12:]) != keepalivePing {
 		t.Errorf("after the frame: %x, want a PING", b[len(data):])
@@ -187,6 +191,7 @@ func FuzzFrameConn_Read(f *testing.F) {
 	f.Add(frame(someProgram, 9, nil)[:13])
 	f.Fuzz(func(t *testing.T, in []byte) {
 		c := newFrameConn(readOnly{bytes.NewReader(in)}, func(error) {})
+		c.asked.sent(header(typeCall, 9, 7))
 		out, err := io.ReadAll(io.LimitReader(c, int64(len(in))+1))
 		if err == nil && len(in) > 0 && len(out) > len(in) {
 			t.Fatalf("%d bytes from %d", len(out), len(in))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -75,7 +76,8 @@ func (o *LinkOptions) defaults() {
 const (
 	earlyOutage = time.Minute
 	forcedMax   = time.Second
-	maxDraining = 2 // with the current one, at most 12 of the daemon's 20 workers
+	stable      = 10 * time.Second // a generation that lived shorter does not end an outage
+	maxDraining = 2                // with the current one, at most 12 of the daemon's 20 workers
 )
 
 var (
@@ -94,6 +96,7 @@ type Link struct {
 	kick   chan struct{} // capacity 1: skip the backoff
 
 	transfers chan struct{} // one token for each connection of apart
+	dialTook  atomic.Int64  // nanoseconds, of the last connection made
 
 	cmu   sync.Mutex
 	calls [3]model.CallCount
@@ -112,7 +115,7 @@ type Link struct {
 	outage     time.Time          // since when no generation is up
 	forcedAt   time.Time          // of the last forced reconnect
 	cancelDial context.CancelFunc // of the dial under way
-	waiters    []chan error       // of Reconnect: nil when up, else the dial's error
+	waiters    []*waiter          // of Reconnect, until a dial of theirs has ended
 }
 
 // NewLink starts a link. It dials at once and never gives up until Close.
@@ -166,6 +169,8 @@ func (l *Link) count(class Class, err error) {
 	switch {
 	case errors.Is(err, provider.ErrNotAsked):
 		c.NotAsked++
+	case errors.Is(err, provider.ErrLinkDown):
+		c.Down++
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		c.Left++
 	case err != nil:
@@ -214,12 +219,15 @@ func (l *Link) manage() {
 	}
 	b.Reset()
 	for l.ctx.Err() == nil {
-		s, err := l.dialOnce(l.opts.DialTimeout, true)
+		s, err := l.dialOnce(l.ctx, l.opts.DialTimeout, true)
 		if err == nil {
 			for s != nil { // a replacement is watched in its turn
+				up := time.Now()
 				l.install(s)
-				b.Reset()
 				s, err = l.watch(s)
+				if time.Since(up) >= stable {
+					b.Reset()
+				}
 			}
 		}
 		if l.ctx.Err() != nil {
@@ -252,8 +260,12 @@ func (l *Link) sleep(d time.Duration) bool {
 // fail publishes that the link is down and returns how long to wait.
 func (l *Link) fail(err error, b *backoff.ExponentialBackOff) time.Duration {
 	l.mu.Lock()
+	if l.ctx.Err() != nil { // Close has had the last word
+		l.mu.Unlock()
+		return 0
+	}
 	now := time.Now()
-	if l.state == model.LinkUp {
+	if l.state == model.LinkUp && now.Sub(l.since) >= stable {
 		l.outage = now
 	}
 	b.MaxInterval = l.opts.BackoffMax
@@ -275,23 +287,14 @@ func (l *Link) fail(err error, b *backoff.ExponentialBackOff) time.Duration {
 	return wait
 }
 
-// tell answers everyone who waits in Reconnect, and lets the first callers go.
-// l.mu is held.
-func (l *Link) tell(err error) {
-	for _, w := range l.waiters {
-		w <- err // capacity 1, one answer each
-	}
-	l.waiters = nil
-	select {
-	case <-l.first:
-	default:
-		close(l.first)
-	}
-}
-
-// install makes s the current generation.
+// install makes s the current generation, unless Close came before.
 func (l *Link) install(s *session) {
 	l.mu.Lock()
+	if l.ctx.Err() != nil {
+		l.mu.Unlock()
+		s.kill(errClosed)
+		return
+	}
 	l.gen++
 	s.gen = l.gen
 	old := l.cur
@@ -303,56 +306,6 @@ func (l *Link) install(s *session) {
 	}
 	l.tell(nil)
 	l.mu.Unlock()
-	if l.ctx.Err() != nil { // Close has come between the dial and this
-		s.kill(errClosed)
-	}
 	l.opts.onUp(l, s)
 	l.opts.OnChange(l.Status())
-}
-
-// Reconnect implements provider.Host.Reconnect: it closes the connection under
-// its callers, which works on a frozen daemon and on a half-open connection
-// alike, and dials again now.
-func (l *Link) Reconnect(ctx context.Context) (provider.ReconnectReport, error) {
-	start := time.Now()
-	answer := make(chan error, 1)
-	l.mu.Lock()
-	rep := provider.ReconnectReport{From: l.gen}
-	victims := append([]*session{}, l.draining...)
-	if l.cur != nil {
-		victims = append(victims, l.cur)
-		l.cur = nil
-		l.state, l.since, l.phase = model.LinkConnecting, start, "close"
-		l.outage = start
-	}
-	l.forcedAt = start
-	l.waiters = append(l.waiters, answer)
-	if l.cancelDial != nil {
-		l.cancelDial() // a dial that hangs on a frozen daemon begins anew
-	}
-	select {
-	case l.kick <- struct{}{}:
-	default:
-	}
-	l.mu.Unlock()
-	for _, s := range victims {
-		rep.Interrupted = append(rep.Interrupted, s.under()...)
-		s.kill(errForced)
-	}
-	l.opts.OnChange(l.Status())
-	select {
-	case err := <-answer:
-		rep.Took = time.Since(start)
-		if err != nil {
-			return rep, fmt.Errorf("%w: %w", provider.ErrLinkDown, err)
-		}
-		rep.To = l.Status().Generation
-		return rep, nil
-	case <-ctx.Done():
-		rep.Took = time.Since(start)
-		return rep, ctx.Err()
-	case <-l.ctx.Done():
-		rep.Took = time.Since(start)
-		return rep, provider.ErrLinkDown
-	}
 }

@@ -132,7 +132,7 @@ func TestLink_frozenDaemon(t *testing.T) {
 			t.Errorf("while down: %v after %s, want ErrLinkDown at once", err, time.Since(start))
 		}
 		st := l.Status()
-		if st.State != model.LinkDown || !strings.Contains(st.LastError, "no byte for 1.5s after a keepalive, and a new connection failed") {
+		if st.State != model.LinkDown || !strings.Contains(st.LastError, "no answer for 1.5s after a keepalive, and a new connection failed") {
 			t.Errorf("status %v %q", st.State, st.LastError)
 		}
 		time.Sleep(4 * time.Second)

@@ -1,63 +1,24 @@
 package libvirt
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 )
 
-// dialOnce makes a session within limit: dial, authenticate, open, one call. It
-// publishes its phases if it is the link's own redial, and not a second opinion
-// behind a link that is up.
-func (l *Link) dialOnce(limit time.Duration, publish bool) (*session, error) {
-	ctx, cancel := context.WithTimeout(l.ctx, limit)
-	defer cancel()
-	phase := func(string) {}
-	if publish {
-		phase = func(p string) {
-			l.mu.Lock()
-			l.phase = p
-			l.mu.Unlock()
-		}
-		l.mu.Lock()
-		select { // a kick from before this dial has had its wish
-		case <-l.kick:
-		default:
-		}
-		l.phase, l.nextRetry, l.cancelDial = "dial", time.Time{}, cancel
-		l.mu.Unlock()
-		defer func() {
-			l.mu.Lock()
-			l.cancelDial = nil
-			l.mu.Unlock()
-		}()
-	}
-	c, err := l.opts.Dial(ctx)
-	if err != nil {
-		return nil, l.dialErr(ctx, err)
-	}
-	s := newSession(c, l.opts.Slots)
-	if err := s.open(ctx, l.opts.URI, phase); err != nil {
-		s.kill(err)
-		return nil, l.dialErr(ctx, err)
-	}
-	return s, nil
-}
-
-// dialErr tells a dial that an operator's reconnect cut short from one that
-// failed.
-func (l *Link) dialErr(ctx context.Context, err error) error {
-	if errors.Is(ctx.Err(), context.Canceled) && l.ctx.Err() == nil {
-		return errForced
-	}
-	return err
+// symptom is why a generation may be finished.
+type symptom struct {
+	why   string
+	quiet bool        // it says nothing; otherwise it answers and is of no use
+	lasts func() bool // whether it is still so
 }
 
 // watch returns when s is finished: with a replacement, or with the cause.
 func (l *Link) watch(s *session) (*session, error) {
 	t := time.NewTicker(l.opts.Ping)
 	defer t.Stop()
+	var again time.Time // when the next opinion on a clogged s may be asked
+	pause := l.opts.Clogged
 	for {
 		select {
 		case <-s.dead():
@@ -67,68 +28,111 @@ func (l *Link) watch(s *session) (*session, error) {
 			return nil, errClosed
 		case <-t.C:
 		}
-		why := l.symptom(s)
-		if why == "" {
+		sy := l.clogged(s)
+		if sy == nil || time.Now().Before(again) {
+			sy = l.silent(s)
+		}
+		if sy == nil {
 			continue
 		}
-		repl, err := l.secondOpinion(s, why)
-		if repl != nil || err != nil {
-			return repl, err
+		repl, err := l.secondOpinion(s, sy)
+		if repl != nil {
+			return repl, nil
+		}
+		if err != nil && !sy.quiet {
+			again = time.Now().Add(pause)
+			pause = min(2*pause, cloggedPauseMax)
 		}
 	}
 }
 
-// symptom pings and returns why s may be finished, or "". A clogged connection
-// still answers pings, since the daemon reads one call more than we have slots.
-func (l *Link) symptom(s *session) string {
-	if c := s.cloggedSince(); !c.IsZero() && time.Since(c) >= l.opts.Clogged {
-		return fmt.Sprintf("its slots are held by abandoned calls since %s", time.Since(c).Round(time.Second))
+// cloggedPauseMax is the longest pause between two tries to replace a generation
+// that is clogged while the host takes no other.
+const cloggedPauseMax = time.Minute
+
+// clogged returns the symptom of a connection that answers pings, since the daemon
+// reads one call more than we have slots, and takes no calls all the same.
+func (l *Link) clogged(s *session) *symptom {
+	c := s.cloggedSince()
+	if c.IsZero() || time.Since(c) < l.opts.Clogged {
+		return nil
 	}
-	sent := time.Now()
+	return &symptom{
+		why:   fmt.Sprintf("its slots are held by abandoned calls since %s", time.Since(c).Round(time.Second)),
+		lasts: func() bool { return !s.cloggedSince().IsZero() },
+	}
+}
+
+// silent pings and returns the symptom of a connection from which nothing comes,
+// or nothing in a time that is to be borne.
+func (l *Link) silent(s *session) *symptom {
+	if d := s.conn.overdue(); d > 0 {
+		return &symptom{
+			why:   fmt.Sprintf("one frame of %d bytes is under way since %s", s.conn.frameLen.Load(), d.Round(time.Second)),
+			quiet: true, lasts: func() bool { return s.conn.overdue() > 0 },
+		}
+	}
+	sent := s.conn.mark()
 	s.conn.ping()
 	t := time.NewTimer(l.opts.Silence)
 	defer t.Stop()
 	for {
 		select {
 		case <-s.dead():
-			return ""
+			return nil
 		case <-t.C:
-			if s.conn.silentSince(sent) {
-				return fmt.Sprintf("no byte for %s after a keepalive", l.opts.Silence)
-			}
-			return ""
-		case <-s.conn.heard():
 			if !s.conn.silentSince(sent) {
-				return ""
+				return nil
+			}
+			return &symptom{
+				why:   fmt.Sprintf("no answer for %s after a keepalive", l.opts.Silence),
+				quiet: true, lasts: func() bool { return s.conn.silentSince(sent) },
+			}
+		case <-s.conn.heard():
+			if s.conn.livedSince(sent) {
+				return nil
 			}
 		}
 	}
 }
 
-// secondOpinion asks on a fresh connection whether the daemon lives. If it does
-// not, s is finished. If it does, only s is stuck: the fresh connection takes
-// its place, unless s has come back in the meantime.
-func (l *Link) secondOpinion(s *session, why string) (*session, error) {
+// secondOpinion asks on a fresh connection whether the daemon lives. If it does,
+// only s is stuck: the fresh connection takes its place, unless s has come back in
+// the meantime. If it does not, a silent s is finished; one that still answers is
+// kept, since a host may refuse a new connection for reasons of its own. The end
+// of s ends the question.
+func (l *Link) secondOpinion(s *session, sy *symptom) (*session, error) {
 	l.setSuspect(true)
-	asked := time.Now()
-	fresh, err := l.dialOnce(l.opts.SecondOpinion, false)
+	fresh, err := l.dialOnce(s.ctx, l.patience(sy), false)
 	l.setSuspect(false)
-	if s.ctx.Err() != nil {
+	switch {
+	case s.ctx.Err() != nil || err == nil && !sy.lasts():
 		if fresh != nil {
 			fresh.kill(errClosed)
 		}
-		return nil, s.cause
-	}
-	if err != nil {
-		cause := fmt.Errorf("%s, and a new connection failed: %w", why, err)
-		s.kill(cause)
-		return nil, cause
-	}
-	if c := s.cloggedSince(); c.IsZero() && !s.conn.silentSince(asked) {
-		fresh.kill(errClosed)
 		return nil, nil
+	case err == nil:
+		return fresh, nil
 	}
-	return fresh, nil
+	err = fmt.Errorf("%s, and a new connection failed: %w", sy.why, err)
+	if sy.quiet && sy.lasts() {
+		s.kill(err)
+		return nil, err
+	}
+	l.mu.Lock()
+	l.lastErr, l.lastErrAt = err.Error(), time.Now()
+	l.mu.Unlock()
+	return nil, err
+}
+
+// patience is how long a second opinion may take: as long as any dial if nothing
+// presses; else little, so that a frozen daemon is soon called so, but twice what
+// the last dial took, where dialling takes long.
+func (l *Link) patience(sy *symptom) time.Duration {
+	if !sy.quiet {
+		return l.opts.DialTimeout
+	}
+	return max(l.opts.SecondOpinion, min(l.opts.DialTimeout, 2*time.Duration(l.dialTook.Load())))
 }
 
 func (l *Link) setSuspect(v bool) {

@@ -14,6 +14,7 @@ import (
 // The message types and statuses of virnetprotocol.x.
 const (
 	remoteProgram = 0x20008086
+	typeCall      = 0
 	typeReply     = 1
 	typeMessage   = 2
 	typeStream    = 3
@@ -27,6 +28,13 @@ const (
 const (
 	procUpload   = 208
 	procDownload = 209
+)
+
+// procAuthList asks which ways of authentication the daemon has; authSASL is one
+// (remote_auth_type).
+const (
+	procAuthList = 66
+	authSASL     = 1
 )
 
 // walk goes over a payload in XDR (RFC 4506).
@@ -136,8 +144,10 @@ func replyShape(proc uint32) (shape, bool) {
 		return seq(word, hyper, hyper), true
 	case 9: // start a domain: nothing, in this version of the protocol
 		return nothing, true
-	case 66: // authentication types
+	case procAuthList:
 		return list(word), true
+	case 70: // authentication by polkit: whether it is complete
+		return word, true
 	case 157: // library version
 		return hyper, true
 	case 7, 14, 43, 59: // capabilities, domain and network XML, host name
@@ -180,8 +190,12 @@ func eventShape(proc uint32) (shape, bool) {
 func errorShape(w *walk) bool { return seq(word, word, word, text, word)(w) }
 
 // inspect reports whether a whole frame of the remote program may be handed to
-// the decoder. A message that nobody subscribed to is dropped without an error.
-func inspect(frame []byte) (pass bool, err error) {
+// the decoder: it is an answer that a call waits for, or an event, and has the
+// form of it. A message that nobody subscribed to is dropped without an error.
+//
+// Events come as messages alone: go-libvirt tells them by their procedure, but
+// no call has such a procedure, so that no answer can pass for one.
+func (o *outstanding) inspect(frame []byte) (pass bool, err error) {
 	proc, kind, status := binary.BigEndian.Uint32(frame[12:]), binary.BigEndian.Uint32(frame[16:]), binary.BigEndian.Uint32(frame[24:])
 	if p := binary.BigEndian.Uint32(frame[4:]); p != remoteProgram {
 		return false, fmt.Errorf("a frame of program %#x, which was never asked for", p)
@@ -202,6 +216,12 @@ func inspect(frame []byte) (pass bool, err error) {
 	}
 	if !known {
 		return false, fmt.Errorf("a frame of type %d and status %d for procedure %d, which was never asked for", kind, status, proc)
+	}
+	if kind != typeMessage {
+		serial := binary.BigEndian.Uint32(frame[20:])
+		if pass, err := o.answered(proc, kind, serial, status, len(frame) == frameHeader); !pass {
+			return false, err
+		}
 	}
 	if !s(&walk{frame[frameHeader:]}) {
 		return false, fmt.Errorf("the answer to procedure %d is garbled: it announces more than it holds", proc)

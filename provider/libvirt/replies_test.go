@@ -24,6 +24,11 @@ func reply(proc, kind, status uint32, payload []byte) []byte {
 	return append(b, payload...)
 }
 
+// header is that of a frame without a payload.
+func header(kind, proc, serial uint32) []byte {
+	return words(frameHeader, remoteProgram, 1, proc, kind, serial, 0)
+}
+
 func words(ws ...uint32) []byte {
 	var b []byte
 	for _, w := range ws {
@@ -59,7 +64,9 @@ func TestInspect(t *testing.T) {
 		{"another program", frame(0x20008087, 1, nil), false, "a frame of program 0x20008087, which was never asked for"},
 	}
 	for _, tt := range tests {
-		pass, err := inspect(tt.frame)
+		var o outstanding // one that waits for just this answer
+		o.sent(header(typeCall, binary.BigEndian.Uint32(tt.frame[12:]), 7))
+		pass, err := o.inspect(tt.frame)
 		if pass != tt.pass || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
 			t.Errorf("%s: %v, %v; want %v, %q", tt.name, pass, err, tt.pass, tt.err)
 		}
@@ -105,7 +112,9 @@ func FuzzInspect(f *testing.F) {
 	f.Add(uint32(353), uint32(1), uint32(0), words(1<<31))
 	f.Add(uint32(1), uint32(1), uint32(1), words(1, 2, 3, 4))
 	f.Fuzz(func(_ *testing.T, proc, kind, status uint32, payload []byte) {
-		_, _ = inspect(reply(proc, kind, status, payload)) // a verdict either way
+		var o outstanding
+		o.sent(header(typeCall, proc, 7))
+		_, _ = o.inspect(reply(proc, kind, status, payload)) // a verdict either way
 	})
 }
 

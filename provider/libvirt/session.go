@@ -32,7 +32,7 @@ type session struct {
 	nextID  uint64
 	locks   map[lockKey]string
 	left    [3]int    // calls whose caller has gone, by class
-	clogged time.Time // since when such calls hold every slot, or every one for agents
+	clogged time.Time // since when such calls hold every slot of a class
 }
 
 // callRecord is a call under way.
@@ -41,6 +41,7 @@ type callRecord struct {
 	class     Class
 	started   time.Time
 	abandoned bool
+	returned  chan struct{} // closed at its end, if it was abandoned
 }
 
 // lockKey is one kind of operation on one domain: agent calls and writes take
@@ -81,8 +82,12 @@ func (s *session) kill(cause error) {
 
 func (s *session) dead() <-chan struct{} { return s.ctx.Done() }
 
-// downErr is the error for callers of a dead generation.
+// downErr is the error for callers of a dead generation. A deadline in the cause,
+// that of a second opinion say, is kept as text alone: it is not the caller's own.
 func (s *session) downErr() error {
+	if errors.Is(s.cause, context.DeadlineExceeded) || errors.Is(s.cause, context.Canceled) {
+		return fmt.Errorf("%w (generation %d: %s)", provider.ErrLinkDown, s.gen, s.cause.Error())
+	}
 	return fmt.Errorf("%w (generation %d: %w)", provider.ErrLinkDown, s.gen, s.cause)
 }
 
@@ -101,10 +106,7 @@ func (s *session) open(ctx context.Context, uri string, phase func(string)) erro
 	}()
 	select {
 	case err := <-done:
-		if err != nil && s.ctx.Err() != nil && ctx.Err() == nil {
-			return s.cause // what ended the connection says more than that it ended
-		}
-		return err
+		return s.openErr(ctx, err)
 	case <-ctx.Done():
 		s.kill(ctx.Err())
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -112,6 +114,25 @@ func (s *session) open(ctx context.Context, uri string, phase func(string)) erro
 		}
 		return ctx.Err()
 	}
+}
+
+// openErr is the error of an open: what the daemon said, for go-libvirt closes the
+// connection after it; else what ended the connection, which says more than that
+// it ended.
+func (s *session) openErr(ctx context.Context, err error) error {
+	var said golibvirt.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &said):
+		err = &provider.CodedError{Code: int(said.Code), Message: said.Message}
+	case s.ctx.Err() != nil && ctx.Err() == nil:
+		err = s.cause
+	}
+	if s.conn.wantsSASL() {
+		return fmt.Errorf("the daemon asks for SASL authentication, which virdeck does not speak: %w", err)
+	}
+	return err
 }
 
 // begin records a call and takes the domain's lock if it needs one. The error,
@@ -136,8 +157,9 @@ func (s *session) end(id uint64, c call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.calls[id]; r != nil && r.abandoned {
+		close(r.returned)
 		s.left[c.Class]--
-		s.clogged = time.Time{}
+		s.recount()
 	}
 	delete(s.calls, id)
 	if c.Domain != "" && c.Class != ClassRead {
@@ -153,17 +175,49 @@ func (s *session) abandon(id uint64) {
 	if r == nil || r.abandoned {
 		return
 	}
-	r.abandoned = true
+	r.abandoned, r.returned = true, make(chan struct{})
 	s.left[r.class]++
-	if s.abandoned() >= cap(s.all) || s.left[ClassAgent] >= cap(s.agent) {
+	s.recount()
+}
+
+// recount keeps the clock of a clogged connection: it runs from when abandoned
+// calls hold every slot that some class may have, whichever calls come and go,
+// until they no longer do. s.mu is held.
+func (s *session) recount() {
+	slow := s.left[ClassAgent] + s.left[ClassWrite]
+	switch now := s.abandoned() >= cap(s.all) || slow >= cap(s.slow) || s.left[ClassAgent] >= cap(s.agent); {
+	case !now:
+		s.clogged = time.Time{}
+	case s.clogged.IsZero():
 		s.clogged = time.Now()
 	}
+}
+
+// twin returns a channel that is closed at the end of a read that is the same as
+// c and whose caller has left, or nil. While it is in the daemon another one would
+// wait for the same thing, and take a slot from a neighbour for it.
+func (s *session) twin(c call) <-chan struct{} {
+	if c.Class != ClassRead { // the others have their lock
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left[ClassRead] == 0 {
+		return nil
+	}
+	what := c.text()
+	for _, r := range s.calls {
+		if r.abandoned && r.class == ClassRead && r.what == what {
+			return r.returned
+		}
+	}
+	return nil
 }
 
 func (s *session) abandoned() int { return s.left[ClassRead] + s.left[ClassAgent] + s.left[ClassWrite] }
 
 // cloggedSince returns since when abandoned calls hold every slot, or every slot
-// that agent calls may have; zero if they do not.
+// of a slow class; zero if they do not.
 func (s *session) cloggedSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -91,17 +91,27 @@ func (c *counter) Read(p []byte) (int, error) {
 // link's own and those that it drains, still fewer than the daemon's 20 workers.
 const maxApart = 4
 
-// apart runs fn on a connection that is nobody else's. The end of ctx closes it.
+// apart runs fn on a connection that is nobody else's. The end of ctx, and that of
+// the link, end it in every phase.
 func (l *Link) apart(ctx context.Context, fn func(*golibvirt.Libvirt) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	closed := fmt.Errorf("%w: %w", provider.ErrLinkDown, errClosed)
 	select {
 	case l.transfers <- struct{}{}:
 		defer func() { <-l.transfers }()
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-l.ctx.Done():
+		return closed
 	}
-	s, err := l.dialOnce(l.opts.DialTimeout, false)
-	if err != nil {
-		return fmt.Errorf("%w: %w", provider.ErrLinkDown, err)
+	s, err := l.dialOnce(ctx, l.opts.DialTimeout, false)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return fmt.Errorf("%w: %s", provider.ErrLinkDown, err.Error()) // a dial's deadline is not ctx's
 	}
 	defer s.kill(errClosed)
 	done := make(chan error, 1)
@@ -111,6 +121,8 @@ func (l *Link) apart(ctx context.Context, fn func(*golibvirt.Libvirt) error) err
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-l.ctx.Done():
+		return closed
 	case <-s.dead():
 		return s.downErr()
 	}
