@@ -40,7 +40,15 @@ func (m *Model) settleOps() {
 				p.done++
 				p.result = o.Result
 				delete(p.waiting, id)
-			case model.OpFailed, model.OpCanceled:
+			case model.OpCanceled: // by an operator: no fault, and no success either
+				if p.verb == model.VerbCancel || p.single != "" {
+					p.done++
+					p.result = o.Result
+				} else {
+					p.failed = append(p.failed, target+": "+o.Result)
+				}
+				delete(p.waiting, id)
+			case model.OpFailed:
 				p.failed = append(p.failed, target+": "+o.Result)
 				delete(p.waiting, id)
 			}

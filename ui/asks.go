@@ -87,8 +87,19 @@ func (m *Model) restart() {
 			if p.Domain == model.DomainShutoff || p.Domain == model.DomainCrashed {
 				return fmt.Sprintf("%s is %s: S starts it", p.Spec.Name, p.Domain)
 			}
-			return ""
+			return m.noVM(p)
 		})
+}
+
+// noVM says that there is no VM to act on, of a managed proxy that has none.
+func (m *Model) noVM(p *model.ProxyView) string {
+	switch {
+	case p.Managed == nil || p.Managed.Built && p.Domain != model.DomainMissing:
+		return ""
+	case p.Managed.Write != "":
+		return fmt.Sprintf("%s has no complete VM: its %s is under way", p.Spec.Name, p.Managed.Write)
+	}
+	return fmt.Sprintf("%s has no VM; S has it made", p.Spec.Name)
 }
 
 func (m *Model) start() {
@@ -107,7 +118,7 @@ func (m *Model) stop() {
 			if p.Domain == model.DomainShutoff || p.Domain == model.DomainCrashed {
 				return fmt.Sprintf("%s is %s already", p.Spec.Name, p.Domain)
 			}
-			return ""
+			return m.noVM(p)
 		})
 }
 
@@ -118,6 +129,9 @@ func (m *Model) askVM(v model.Verb, word, consequence string, refuse func(*model
 		return
 	}
 	ps, why := m.targets()
+	if why == "" {
+		why = m.mayWrite()
+	}
 	if why != "" {
 		m.hint(why)
 		return
@@ -178,7 +192,7 @@ func (m *Model) cannotWrite(p *model.ProxyView) string {
 	if why := m.linkNotUp(p.Spec.Host); why != "" {
 		return why
 	}
-	if p.Domain == model.DomainMissing {
+	if p.Domain == model.DomainMissing && p.Managed == nil {
 		return fmt.Sprintf("%s: its domain is not defined on %s; e explains it", p.Spec.Name, p.Spec.Host)
 	}
 	return ""

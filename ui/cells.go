@@ -49,6 +49,9 @@ func (m *Model) addressCell(p *model.ProxyView, w int) line {
 		if p.Candidate.IsValid() {
 			return text(firstFit(w, m.th.g.ell, "trying "+p.Candidate.String(), p.Candidate.String()), stWarn)
 		}
+		if l := m.writeCell(p, w); l != nil {
+			return l
+		}
 		return text("-", stDim)
 	}
 	st := stText

@@ -16,6 +16,7 @@ func (m *Model) proxyDetail(p *model.ProxyView, h *model.HostView, w int) []line
 	lw, rw := m.columnsOf(w)
 	left := &pageBuf{m: m, w: lw}
 	m.detailState(left, p, h)
+	m.detailManaged(left, p.Managed)
 	left.head("ADDRESS SOURCES")
 	left.matrix(p)
 	m.detailHealth(left, p)
@@ -55,7 +56,7 @@ func (m *Model) detailState(b *pageBuf, p *model.ProxyView, h *model.HostView) {
 		l = append(l, seg{"  " + string(rune(mk)) + " " + mk.Word(), stWarn})
 	}
 	b.kv("state", l...)
-	b.kv("why", seg{clean(orWord(p.Reason, "no reason given")), stText})
+	b.kv("why", seg{orWord(reason(p), "no reason given"), stText})
 	if p.ReadError != "" {
 		b.kv("last read", seg{"failed since " + age(m.at, p.ReadFailed) + ": " + clean(p.ReadError), stWarn})
 	}

@@ -14,6 +14,8 @@ type dialog struct {
 	body     []line
 	yes      string // the act in one word, on its button
 	onYes    bool   // focus
+	wants    string // a name that must be typed before yes counts; empty: none
+	typed    string // so far
 	do       func(*Model)
 	outdated func(*Model) string // why what was seen no longer holds; empty if it does
 }
@@ -21,22 +23,55 @@ type dialog struct {
 // dialogKey handles a key while a dialog is open.
 func (m *Model) dialogKey(msg tea.KeyPressMsg) {
 	d := m.dialog
+	if d.wants != "" {
+		m.typeKey(d, msg)
+		return
+	}
 	switch msg.String() {
 	case "y":
 		m.confirm()
 	case "esc", "n", "q":
-		m.closeDialog("nothing done")
+		m.closeDialog()
 	case "enter":
 		if d.onYes {
 			m.confirm()
 		} else {
-			m.closeDialog("nothing done")
+			m.closeDialog()
 		}
 	case "tab", "shift+tab", "left", "right", "h", "l", "up", "down":
 		d.onYes = !d.onYes
 	default:
 		m.hint("answer first: y does it, esc cancels")
 	}
+}
+
+// typeKey handles a key of a dialog that wants a name. Nothing typed, or esc, is
+// no; only the whole name and enter are yes.
+func (m *Model) typeKey(d *dialog, msg tea.KeyPressMsg) {
+	switch msg.String() {
+	case "esc":
+		m.closeDialog()
+	case "enter":
+		switch d.typed {
+		case d.wants:
+			m.confirm()
+		case "":
+			m.closeDialog()
+		default:
+			m.hint("that is not the name: type " + d.wants + ", or esc")
+		}
+	case "backspace":
+		if r := []rune(d.typed); len(r) > 0 {
+			d.typed = string(r[:len(r)-1])
+		}
+	case "ctrl+u":
+		d.typed = ""
+	default:
+		if t := clean(msg.Text); t != "" && len(d.typed) < 200 {
+			d.typed += t
+		}
+	}
+	d.onYes = d.typed == d.wants
 }
 
 func (m *Model) confirm() {
@@ -51,9 +86,9 @@ func (m *Model) confirm() {
 	d.do(m)
 }
 
-func (m *Model) closeDialog(msg string) {
+func (m *Model) closeDialog() {
 	m.dialog = nil
-	m.hint(msg)
+	m.hint("nothing done")
 }
 
 // drawDialog returns the box of the dialog as lines of equal width.
@@ -66,8 +101,18 @@ func (m *Model) drawDialog(maxW int) []line {
 	}
 	body = append(body, wrapLines(limit, d.body...)...)
 	// The buttons are always in sight: what does not fit above them goes.
-	if room := max(m.h-5, 1); len(body) > room {
+	room := max(m.h-5, 1)
+	if d.wants != "" {
+		room = max(room-2, 1)
+	}
+	if len(body) > room {
 		body = body[:room]
+	}
+	if d.wants != "" {
+		if len(body) < room {
+			body = append(body, nil)
+		}
+		body = append(body, line{{"type ", stText}, {d.wants, stStrong}, {" and enter: ", stText}, {d.typed + "_", stWarn}})
 	}
 	w := 34
 	for _, l := range body {
@@ -81,8 +126,12 @@ func (m *Model) drawDialog(maxW int) []line {
 		yes, no = stStrong, stText
 		yl, nl, yr, nr = "[ ", "  ", " ]", "  "
 	}
+	key := " y"
+	if d.wants != "" {
+		key = " enter"
+	}
 	buttons := line{{nl, no}, {"cancel", no}, {" esc", stDim}, {nr, no}, {"   ", stText},
-		{yl, yes}, {d.yes, yes}, {" y", stWarn}, {yr, yes}}
+		{yl, yes}, {d.yes, yes}, {key, stWarn}, {yr, yes}}
 	if len(body)+5 < m.h {
 		body = append(body, nil)
 	}

@@ -10,7 +10,7 @@ import (
 func (m *Model) explainProxy(p *model.ProxyView, h *model.HostView, w int) []line {
 	b := &pageBuf{m: m, w: w}
 	b.kv("it is", seg{m.th.g.sign(p.State) + " " + p.State.String(), stateStyle(p.State)}, seg{" since " + age(m.at, p.Since), stDim})
-	b.kv("because", seg{clean(orWord(p.Reason, "no reason given")), stText})
+	b.kv("because", seg{orWord(reason(p), "no reason given"), stText})
 	tale := m.story(p, h)
 	b.kv("that means", seg{tale.is + " " + clients(p), stText})
 	b.kv("virdeck", seg{tale.did, stText})
@@ -19,6 +19,9 @@ func (m *Model) explainProxy(p *model.ProxyView, h *model.HostView, w int) []lin
 		look = " The next look is in " + in + "."
 	}
 	b.kv("you can", seg{tale.can, stStrong}, seg{look, stDim})
+	if p.Managed != nil {
+		b.managedNow(p.Managed)
+	}
 	for _, mk := range p.Marks {
 		b.kv("mark "+string(rune(mk)), seg{markMeaning(mk), stWarn})
 	}

@@ -127,7 +127,7 @@ func (c *console) pass(d time.Duration) {
 func keyPress(name string) tea.KeyPressMsg {
 	named := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown,
 		"pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd, "tab": tea.KeyTab,
-		"left": tea.KeyLeft, "right": tea.KeyRight, "backspace": tea.KeyBackspace, "f5": tea.KeyF5}
+		"left": tea.KeyLeft, "right": tea.KeyRight, "backspace": tea.KeyBackspace, "f5": tea.KeyF5, "delete": tea.KeyDelete}
 	switch {
 	case name == "space":
 		return tea.KeyPressMsg{Code: tea.KeySpace, Text: " "}

@@ -15,6 +15,10 @@ import (
 func (m *Model) header(w int) line {
 	name := line{{clean(orWord(m.snap.Fleet, "fleet")), stTitle}}
 	prog := line{{" virdeck", stStrong}, {"  ", stText}}
+	dry := line{}
+	if m.snap.DryRun {
+		dry = line{{" ", stText}, {" " + letters("DRY RUN", w) + " ", stAlert}, {" ", stText}}
+	}
 	hosts := text("  "+count(m.hostsN, "host", "hosts"), stText)
 	short := line{}
 	if m.hostsDown > 0 {
@@ -25,9 +29,9 @@ func (m *Model) header(w int) line {
 	proxies := text("  "+count(m.proxies, "proxy", "proxies"), stText)
 	const last = 6
 	for level := range last + 1 {
-		l := text(" ", stText)
+		l := append(slices.Clone(dry), seg{" ", stText})
 		if level < 1 {
-			l = slices.Clone(prog)
+			l = append(slices.Clone(dry), prog...)
 		}
 		l = append(l, name...)
 		switch {
@@ -128,6 +132,9 @@ func (m *Model) banners(limit int) []line {
 		for _, n := range m.snap.Notices {
 			if n.Level != level {
 				continue
+			}
+			if n.Reload {
+				n.Text = "ctrl+r: " + n.Text
 			}
 			switch level {
 			case model.NoticeAlert:

@@ -206,6 +206,13 @@ func (m *Model) inputKey(msg tea.KeyPressMsg) tea.Cmd {
 // paste puts a pasted text into the input, and opens none: a paste by mistake
 // must not become keys.
 func (m *Model) paste(s string) tea.Cmd {
+	switch {
+	case m.dialog != nil:
+		m.hint("a question is answered by hand")
+		return nil
+	case m.form != nil:
+		return m.form.paste(s)
+	}
 	if !m.asking {
 		m.hint("paste goes into a filter: / opens it")
 		return nil

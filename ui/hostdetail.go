@@ -61,14 +61,11 @@ func (m *Model) hostDetail(h *model.HostView, w int) []line {
 			b.kv("domains", seg{count(h.Domains, "domain", "domains"), stText},
 				seg{fmt.Sprintf(", %d not declared", len(h.Undeclared)), stText})
 		}
+		m.hostManaged(b, h)
 	}
 	b.kv("proxies", m.hostCounts(summarize(h))...)
-	if len(h.Undeclared) > 0 {
-		b.head("DOMAINS THAT NO PROXY DECLARES")
-		for _, d := range h.Undeclared {
-			b.wrapped(line{{"   ", stText}}, text(orWord(clean(d), "(a name of invisible characters)"), stText))
-		}
-	}
+	b.orphans(h.Orphans)
+	b.undeclared(h)
 	b.head("EVENTS")
 	b.events(h.Events, 100)
 	return b.out

@@ -161,6 +161,9 @@ func (m *Model) linkParts(h *model.HostView) []line {
 		if h.ARPBroken {
 			parts = append(parts, text("ARP unreadable here", stWarn))
 		}
+		if n := len(h.Orphans); n > 0 {
+			parts = append(parts, text(count(n, "orphan", "orphans"), stWarn))
+		}
 		if n := len(h.Undeclared); n > 0 {
 			parts = append(parts, text(count(n, "undeclared domain", "undeclared domains"), stDim))
 		}

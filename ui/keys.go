@@ -21,10 +21,11 @@ const (
 	inOps                       // operations and notices
 	inHelp                      // keys and signs
 	inLog                       // log full screen
+	inPlan                      // what would be done
 
 	inLists    = inHosts | inTable
 	inMain     = inLists | inTail
-	inText     = inProxy | inHost | inWhy | inWhyHost | inOps | inHelp
+	inText     = inProxy | inHost | inWhy | inWhyHost | inOps | inHelp | inPlan
 	anyLog     = inTail | inLog
 	everywhere = inMain | inText | inLog
 )
@@ -72,6 +73,13 @@ func newActions() []action {
 		{bind(k("x"), "x", "restart: the VM; asks"), groupAct, inLists | inText, 0, quiet((*Model).restart)},
 		{bind(k("S"), "S", "start: the VM; asks"), groupAct, inLists | inText, 0, quiet((*Model).start)},
 		{bind(k("T"), "T", "stop: the VM; asks"), groupAct, inLists | inText, 0, quiet((*Model).stop)},
+		{bind(k("X"), "X", "recreate: another VM in place of a managed one; asks"), groupAct, inLists | inText, 0, quiet((*Model).recreate)},
+		{bind(k("delete"), "del", "delete: the VM of a managed one; asks"), groupAct, inLists | inText, 0, quiet((*Model).remove)},
+		{bind(k("A"), "A", "adopt: a domain that no proxy declares; asks"), groupAct, inLists | inText, inHost, func(m *Model, _ tea.KeyPressMsg) tea.Cmd { return m.adopt() }},
+		{bind(nil, ":release", "release: an adopted one; its VM goes on; asks"), groupAct, inLists | inText, 0, quiet((*Model).release)},
+		{bind(nil, ":manage", "manage: mark an adopted one as ours; asks"), groupAct, inLists | inText, 0, quiet((*Model).manage)},
+		{bind(k("C"), "C", "cancel op: one that is queued; asks"), groupAct, inMain | inText, inOps, func(m *Model, _ tea.KeyPressMsg) tea.Cmd { return m.cancel() }},
+		{bind(k("ctrl+r"), "ctrl+r", "reload: apply the configuration file; asks"), groupAct, everywhere, 0, quiet((*Model).reload)},
 		{bind(k("space"), "space", "mark: for r, d, x and the like"), groupAct, inLists, 0, quiet((*Model).toggleMark)},
 
 		{bind(k("enter"), "enter", "detail: of the proxy or host"), groupMove, inMain, inLists, quiet((*Model).enter)},
@@ -90,12 +98,13 @@ func newActions() []action {
 		{bind(k("n"), "n", "next: that is not ready; in the log: hit"), groupMove, everywhere, 0, quiet(func(m *Model) { m.next(1) })},
 		{bind(k("N"), "N", "previous"), groupMove, everywhere, 0, quiet(func(m *Model) { m.next(-1) })},
 
-		{bind(k("/"), "/", "filter: also of this page; in the log: search"), groupLook, inMain | anyLog | inHelp, inTable | anyLog | inHelp, (*Model).openInput},
+		{bind(k("/"), "/", "filter: also of this page; in the log: search"), groupLook, inMain | anyLog | inHelp | inPlan, inTable | anyLog | inHelp | inPlan, (*Model).openInput},
 		{bind(k(":"), ":", "palette: an act, a host or a proxy by name"), groupLook, everywhere, 0, (*Model).openPalette},
 		{bind(k("s"), "s", "sort: order of the rows"), groupLook, inLists, inTable, quiet((*Model).openSort)},
 		{bind(k("e"), "e", "explain: why it is in this state"), groupLook, inLists | inText, inLists | inProxy | inHost, quiet((*Model).explain)},
 		{bind(k("l"), "l", "log"), groupLook, inMain | inText, inMain, quiet((*Model).openLog)},
 		{bind(k("L"), "L", "log of this proxy or host"), groupLook, inLists | inText, 0, quiet((*Model).openObjectLog)},
+		{bind(k("P"), "P", "plan: what would be done, and why"), groupLook, inMain | inText, inLists | inProxy | inHost, quiet((*Model).openPlan)},
 		{bind(k("o"), "o", "operations"), groupLook, inMain | inText, 0, quiet((*Model).openOps)},
 		{bind(k("p"), "p", "pause the view"), groupLook, everywhere, 0, quiet((*Model).togglePause)},
 		{bind(k("y"), "y", "copy: address, or what the page says"), groupLook, everywhere, inText, func(m *Model, _ tea.KeyPressMsg) tea.Cmd { return m.copy() }},
@@ -147,6 +156,8 @@ func (m *Model) place() place {
 		return inWhy
 	case scrOps:
 		return inOps
+	case scrPlan:
+		return inPlan
 	case scrHelp:
 		return inHelp
 	case scrLog:
@@ -174,6 +185,8 @@ func (m *Model) dispatch(msg tea.KeyPressMsg) tea.Cmd {
 	case m.dialog != nil:
 		m.dialogKey(msg)
 		return nil
+	case m.form != nil:
+		return m.formKey(msg)
 	case m.sorting:
 		m.sortMenuKey(msg)
 		return nil

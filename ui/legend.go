@@ -68,6 +68,14 @@ func (m *Model) legend() []section {
 			t("gen 3", "third connection since the start; 2.1ms: its round trip"),
 			w("retry 3s", "dialled again in; then the last error, verbatim"),
 		}},
+		{title: "PLAN AND MANAGED VMs", terms: []term{
+			{text(g.bar(43, 4)+" 43%", stBusy), "how far a step has come, where its bytes are counted", ""},
+			t("2/5 in 1h", "replacements used, of those allowed in that time: per pool, and per host"),
+			t("IN 3 OF 5", "members in the rotation, of those declared; MEMBERS: those that are there"),
+			t("counted", "it counts against the replacement budget"),
+			w("waits", "why it is not done yet"),
+			w("1 orphan", "a domain with our mark that no proxy owns: removed after a grace"),
+		}},
 		{title: "OTHER SIGNS", terms: []term{
 			t(">", "the cursor"),
 			w("*", "marked: r, d, x and the like act on all marked"),

@@ -45,7 +45,7 @@ func (m *Model) lookShort(r row) []line {
 	}
 	tale := m.story(r.p, r.h)
 	return []line{
-		{{" why   ", stDim}, {clean(orWord(r.p.Reason, tale.is)), stText}},
+		{{" why   ", stDim}, {orWord(reason(r.p), tale.is), stText}},
 		{{" next  ", stDim}, {sentences(tale.can, m.w-8), stText}},
 	}
 }

@@ -76,7 +76,8 @@ type Model struct {
 	palette *finder // what the input is for; nil: a filter or a search
 	before  string  // its text when it was opened
 	dialog  *dialog
-	sorting bool // the sort menu has the keys
+	form    *form // for an adoption; under the dialog that follows it
+	sorting bool  // the sort menu has the keys
 	toast   *toast
 	pending []pending
 	log     *logPane // at the bottom of the main screen
@@ -211,7 +212,7 @@ func (m *Model) poll() {
 
 // orderHeld reports whether rows must keep their places: a hand is on the keys.
 func (m *Model) orderHeld() bool {
-	return m.dialog != nil || m.sorting || m.opts.Now().Before(m.holdUntil)
+	return m.dialog != nil || m.form != nil || m.sorting || m.opts.Now().Before(m.holdUntil)
 }
 
 // touch says that a cursor key was pressed.

@@ -35,6 +35,9 @@ func (m *Model) opsPage(w int) []line {
 			st = stBad
 		}
 		b.wrapped(line{{"   " + pad(age(m.at, n.Since), 5), stDim}}, text(clean(n.Text), st))
+		for _, l := range n.Plan {
+			b.wrapped(line{{"         " + m.th.g.dot + " ", stDim}}, text(clean(l), stText))
+		}
 	}
 	b.head("OPERATIONS")
 	if len(m.snap.Ops) == 0 {

@@ -14,8 +14,9 @@ const paletteRows = 8
 
 // finder goes to a host or a proxy, or does an act, by name.
 type finder struct {
-	items []candidate // those that match, best first
-	at    int         // the one that enter takes
+	items []candidate    // those that match, best first
+	at    int            // the one that enter takes
+	host  model.HostName // domains of this one alone; empty: of all
 }
 
 // candidate is something that the palette can do.
@@ -25,11 +26,16 @@ type candidate struct {
 }
 
 // openPalette gives the keys to the palette.
-func (m *Model) openPalette(tea.KeyPressMsg) tea.Cmd {
-	m.palette = &finder{}
-	m.input.SetValue("")
+func (m *Model) openPalette(tea.KeyPressMsg) tea.Cmd { return m.openPaletteAt("", "") }
+
+// openPaletteAt gives the keys to the palette, with the beginning of a name, and
+// with the domains of one host alone if there is one.
+func (m *Model) openPaletteAt(typed string, host model.HostName) tea.Cmd {
+	m.palette = &finder{host: host}
+	m.input.SetValue(typed)
+	m.input.CursorEnd()
 	m.asking = true
-	m.fillPalette("")
+	m.fillPalette(typed)
 	return m.input.Focus()
 }
 
@@ -63,9 +69,16 @@ func (m *Model) paletteKey(msg tea.KeyPressMsg) (cmd tea.Cmd, done bool) {
 	return nil, true
 }
 
-// fillPalette lists what has a text in its name: those that begin with it first.
+// fillPalette lists what has a text in its name: those that begin with it first. A
+// space at its end counts where there is something that goes on after it.
 func (m *Model) fillPalette(typed string) {
-	typed = strings.ToLower(strings.TrimSpace(typed))
+	if m.findCandidates(strings.TrimLeft(typed, " ")); len(m.palette.items) == 0 {
+		m.findCandidates(strings.TrimSpace(typed))
+	}
+}
+
+func (m *Model) findCandidates(typed string) {
+	typed = strings.ToLower(typed)
 	var first, rest []candidate
 	add := func(c candidate) {
 		switch low := strings.ToLower(c.name); {
@@ -76,10 +89,14 @@ func (m *Model) fillPalette(typed string) {
 		}
 	}
 	for _, a := range m.actions {
-		if a.group == groupMove && a.in != everywhere || a.b.Keys()[0] == ":" || a.hidden() {
+		if a.group == groupMove && a.in != everywhere || a.b.Help().Key == ":" || a.hidden() {
 			continue
 		}
-		add(candidate{a.short(), "key " + a.b.Help().Key, func(m *Model) tea.Cmd { return m.run(a) }})
+		what := "by name"
+		if len(a.b.Keys()) > 0 {
+			what = "key " + a.b.Help().Key
+		}
+		add(candidate{a.short(), what, func(m *Model) tea.Cmd { return m.run(a) }})
 	}
 	for _, h := range m.snap.Hosts {
 		add(candidate{clean(string(h.Name)), "host", func(m *Model) tea.Cmd { m.goToHost(h.Name); return nil }})
@@ -88,6 +105,17 @@ func (m *Model) fillPalette(typed string) {
 		for _, p := range h.Proxies {
 			add(candidate{clean(string(p.Spec.Name)), "proxy on " + clean(string(h.Name)),
 				func(m *Model) tea.Cmd { m.goToProxy(p.Spec.Name); return nil }})
+		}
+	}
+	for _, o := range m.queued() {
+		add(candidate{cancelName(o), "queued by " + clean(orWord(o.Command.By, "?")), func(m *Model) tea.Cmd { m.askCancel(o.ID); return nil }})
+	}
+	for _, h := range m.snap.Hosts {
+		if m.palette.host != "" && m.palette.host != h.Name {
+			continue
+		}
+		for _, d := range adoptable(h) {
+			add(candidate{"adopt " + visible(d), "domain on " + clean(string(h.Name)), func(m *Model) tea.Cmd { return m.openForm(h.Name, d) }})
 		}
 	}
 	m.palette.items, m.palette.at = append(first, rest...), 0

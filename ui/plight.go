@@ -29,11 +29,21 @@ const (
 	plightAnswer                    // something else answers
 	plightOutside                   // probes fail by our fault or a target's
 	plightProving                   // probes pass, not yet often enough
+	plightWriting                   // its VM is being made, started or removed
+	plightWanted                    // something is wanted of its VM, and waits
 )
 
 // plightOf picks the one that an operator must know first.
 func plightOf(p *model.ProxyView, h *model.HostView) plight {
 	out := !p.Health.InRotation
+	if v := p.Managed; v != nil && out && p.State != model.StateDrained && p.State != model.StateFailed {
+		switch {
+		case v.Write != "":
+			return plightWriting
+		case v.Plan != "" && p.State != model.StateDeleting && (!p.Spec.EffectiveHost(p.IP).IsValid() || v.Latched):
+			return plightWanted
+		}
+	}
 	switch {
 	case p.State == model.StateDeleting, p.State == model.StateDrained:
 		return plightNone
@@ -112,17 +122,36 @@ func (m *Model) story(p *model.ProxyView, h *model.HostView) story {
 	switch plightOf(p, h) {
 	case plightNone:
 		return m.calmStory(p)
+	case plightWriting, plightWanted:
+		return m.managedStory(p)
 	case plightMissing:
 		s := story{
 			is:  fmt.Sprintf("No domain %s is defined on %s.", domain, host),
 			did: "virdeck defines no domain and deletes none. " + left,
 			can: "Define it there, or correct domain or host in the configuration; enter on the host lists what it has, r looks again. S cannot start what is not there.",
 		}
+		if p.Managed != nil {
+			s.did, s.can = "virdeck makes it again when a second look has not found it either, within the budget. "+left, "Wait; P shows what is planned. r looks now."
+		}
 		if hl.InRotation {
 			s.did = "Its address still passes probes, so it stays in the rotation: it may have moved to another host."
 		}
 		return s
 	case plightStopped:
+		if p.Managed != nil && p.Managed.Wish != "stop" {
+			return story{
+				is:  fmt.Sprintf("Its VM is %s: nothing serves.", p.Domain),
+				did: "Its address counts no longer, and nothing is probed. virdeck starts it again after a second look, within the budget.",
+				can: "Wait; P shows what is planned. When it has booted, " + lower(back),
+			}
+		}
+		if p.Managed != nil {
+			return story{
+				is:  fmt.Sprintf("An operator stopped it: its VM is %s.", p.Domain),
+				did: "It is left so until an operator starts it.",
+				can: "S starts it, after a question. When it has booted, " + lower(back),
+			}
+		}
 		return story{
 			is:  fmt.Sprintf("Its VM is %s: nothing serves.", p.Domain),
 			did: "Its address counts no longer, and nothing is probed. virdeck starts no VM by itself.",
@@ -134,7 +163,7 @@ func (m *Model) story(p *model.ProxyView, h *model.HostView) story {
 		return story{
 			is:  "A change to its VM was refused for good, and no VM serves.",
 			did: "virdeck does not try again by itself until its declaration changes.",
-			can: "r tries again; the reason above is the host's own.",
+			can: "r tries again; the reason above is the host's own." + managedHint(p),
 		}
 	case plightBooting:
 		return story{
@@ -143,6 +172,9 @@ func (m *Model) story(p *model.ProxyView, h *model.HostView) story {
 			can: "Wait if it boots; else enter shows what each source said. r asks them now; x restarts the VM, after a question.",
 		}
 	case plightUnseen:
+		if p.Managed != nil {
+			return m.managedStory(p)
+		}
 		return story{is: "Nothing of it has been seen yet.", did: "It is looked at by itself.", can: "r looks now."}
 	case plightRead:
 		return story{
@@ -220,6 +252,9 @@ func inOut(in bool) string {
 func (m *Model) calmStory(p *model.ProxyView) story {
 	switch p.State {
 	case model.StateDeleting:
+		if p.Managed != nil {
+			return m.managedStory(p)
+		}
 		return story{is: "It is being removed.", did: "It leaves the rotation first.", can: "Nothing needs doing."}
 	case model.StateDrained:
 		return story{is: "An operator took it out.", did: "Open connections may finish; its VM goes on, and probes do.", can: "D puts it back."}

@@ -112,6 +112,9 @@ func (m *Model) rowLine(i int, widths []int, gap int) line {
 		case pRotation:
 			return m.rotationCell(p, w)
 		}
-		return text(clean(p.Reason), stDim)
+		if p.Managed != nil && p.Managed.Write != "" {
+			return text(reason(p), stBusy)
+		}
+		return text(reason(p), stDim)
 	})
 }

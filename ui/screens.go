@@ -22,6 +22,7 @@ const (
 	scrOps
 	scrLog
 	scrHelp
+	scrPlan
 )
 
 // screen is an open page. It is about an object known by name.
@@ -31,7 +32,7 @@ type screen struct {
 	host   model.HostName
 	vp     viewport.Model
 	log    *logPane // scrLog only
-	filter string   // scrHelp only
+	filter string   // scrHelp and scrPlan only
 
 	lastProxy *model.ProxyView // what was known before the object vanished
 	lastHost  *model.HostView
@@ -142,6 +143,7 @@ func (m *Model) explain() {
 
 func (m *Model) openOps()  { m.openOnce(scrOps) }
 func (m *Model) openHelp() { m.openOnce(scrHelp) }
+func (m *Model) openPlan() { m.openOnce(scrPlan) }
 
 func (m *Model) openOnce(k screenKind) {
 	if s := m.topScreen(); s != nil && s.kind == k {
@@ -206,14 +208,21 @@ func (m *Model) page(s *screen, w int) (line, []line) {
 	case scrOps:
 		return text("operations and notices", stTitle), m.opsPage(w)
 	case scrHelp:
-		title := text("keys and signs", stTitle)
-		if s.filter != "" {
-			title = append(title, seg{"  filter: ", stDim}, seg{clean(s.filter), stWarn})
-		}
-		return title, m.helpPage(w, s.filter)
+		return filtered("keys and signs", s.filter), m.helpPage(w, s.filter)
+	case scrPlan:
+		return filtered("plan", s.filter), m.planPage(w, s.filter)
 	case scrLog:
 	}
 	return nil, nil
+}
+
+// filtered is the title of a page with its filter.
+func filtered(title, filter string) line {
+	out := text(title, stTitle)
+	if filter != "" {
+		out = append(out, seg{"  filter: ", stDim}, seg{clean(filter), stWarn})
+	}
+	return out
 }
 
 func (m *Model) crumbs(s *screen, gone bool, kind, name string) line {

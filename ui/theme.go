@@ -67,17 +67,19 @@ type glyphs struct {
 	arrow  string
 	about  string // before how far a number may be off
 	focus  string // before the title of the pane that has the keys
+	full   string // of a bar of progress
+	empty  string
 }
 
 func newGlyphs(ascii bool) glyphs {
 	if ascii {
 		return glyphs{ascii: true, rule: "-", ell: ".", dot: "|", up: "^", down: "v", miss: "x",
 			bars: []string{"_", "_", ".", ".", "-", "-", "=", "="}, corner: [4]string{"+", "+", "+", "+"},
-			side: "|", arrow: ">", focus: ">", about: "~"}
+			side: "|", arrow: ">", focus: ">", about: "~", full: "#", empty: "."}
 	}
 	return glyphs{rule: "─", ell: "…", dot: "·", up: "▲", down: "▼", miss: "×",
 		bars: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, corner: [4]string{"┌", "┐", "└", "┘"},
-		side: "│", arrow: "→", focus: "»", about: "±"}
+		side: "│", arrow: "→", focus: "»", about: "±", full: "█", empty: "░"}
 }
 
 // sign returns the one-cell sign of a state.

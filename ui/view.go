@@ -54,8 +54,15 @@ func (m *Model) draw() tea.View {
 	if m.palette != nil {
 		c.overlay(m.drawPalette())
 	}
-	if m.dialog != nil {
+	var caret *tea.Cursor
+	switch {
+	case m.dialog != nil:
 		c.overlay(m.drawDialog(m.w))
+	case m.form != nil:
+		box, x, y := m.drawForm(m.w)
+		left, top := c.overlay(box)
+		caret = tea.NewCursor(min(left+x, m.w-1), min(top+y, m.h-2))
+		caret.Blink = false
 	}
 	foot, cursor, above := m.footer(m.w)
 	c.lines = c.lines[:max(len(c.lines)-len(above), 0)]
@@ -66,6 +73,8 @@ func (m *Model) draw() tea.View {
 	if cursor >= 0 {
 		v.Cursor = tea.NewCursor(min(cursor, m.w-1), m.h-1)
 		v.Cursor.Blink = false
+	} else if caret != nil {
+		v.Cursor = caret
 	}
 	v.Content = strings.Join(c.lines, "\n")
 	return v
@@ -115,16 +124,17 @@ func (c *canvas) rule(title line, remarks ...line) {
 	}
 }
 
-// overlay lays a box over the middle of the frame.
-func (c *canvas) overlay(box []line) {
+// overlay lays a box over the middle of the frame, and returns the cell of its
+// upper left corner.
+func (c *canvas) overlay(box []line) (x, y int) {
 	if len(box) == 0 {
-		return
+		return 0, 0
 	}
 	w := box[0].width()
-	x, y := max((c.m.w-w)/2, 0), max((len(c.lines)-len(box))/2, 0)
+	x, y = max((c.m.w-w)/2, 0), max((len(c.lines)-len(box))/2, 0)
 	for i, l := range box {
 		if y+i >= len(c.lines) {
-			return
+			break
 		}
 		c.buf.Reset()
 		c.m.th.draw(&c.buf, l, c.m.w, plain)
@@ -137,6 +147,7 @@ func (c *canvas) overlay(box []line) {
 		}
 		c.lines[y+i] = left + c.buf.String() + right
 	}
+	return x, y
 }
 
 // heights divides the lines between header and footer.
