@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"virdeck/model"
@@ -96,6 +97,8 @@ func (m *Model) noVM(p *model.ProxyView) string {
 	switch {
 	case p.Managed == nil || p.Managed.Built && p.Domain != model.DomainMissing:
 		return ""
+	case p.Managed.Latched:
+		return fmt.Sprintf("%s has no VM: the last write failed for good; r tries again", p.Spec.Name)
 	case p.Managed.Write != "":
 		return fmt.Sprintf("%s has no complete VM: its %s is under way", p.Spec.Name, p.Managed.Write)
 	}
@@ -103,7 +106,11 @@ func (m *Model) noVM(p *model.ProxyView) string {
 }
 
 func (m *Model) start() {
-	m.askVM(model.VerbStart, "start", "The VM boots; it enters the rotation after it has passed its probes.",
+	says := "The VM boots; it enters the rotation after it has passed its probes."
+	if ps, _ := m.targets(); slices.ContainsFunc(ps, func(p *model.ProxyView) bool { return m.noVM(p) != "" }) {
+		says = "Where there is no VM, it is made; it boots, and enters the rotation after it has passed its probes."
+	}
+	m.askVM(model.VerbStart, "start", says,
 		func(p *model.ProxyView) string {
 			if p.Domain == model.DomainRunning {
 				return string(p.Spec.Name) + " runs already; x restarts it"

@@ -339,7 +339,9 @@ func (m *Model) rotationCell(p *model.ProxyView, w int) line {
 		out = append(out, seg{" ", stText})
 		words := m.opWords(op)
 		if len(words) > 1 && out.width()+words.width() > w {
-			words = words[:1] // who asked is on the page of operations
+			// Who asked, and since when, is on the page of operations.
+			words = text(firstFit(w-out.width(), m.th.g.ell, words[0].text, op.Command.Verb.String()+" "+age(m.at, op.Created),
+				op.Command.Verb.String(), "busy"), stBusy)
 		}
 		return append(out, words...)
 	}

@@ -118,7 +118,7 @@ type hit struct {
 }
 
 func (m *Model) click(e tea.Mouse) {
-	if e.Button != tea.MouseLeft || m.dialog != nil || m.sorting || m.asking || m.topScreen() != nil {
+	if e.Button != tea.MouseLeft || m.dialog != nil || m.form != nil || m.sorting || m.asking || m.topScreen() != nil {
 		return
 	}
 	for _, h := range m.hits {
@@ -146,7 +146,7 @@ func (m *Model) wheel(e tea.Mouse) {
 	default:
 		return
 	}
-	if m.dialog == nil && !m.sorting && !m.asking {
+	if m.dialog == nil && m.form == nil && !m.sorting && !m.asking {
 		m.move(d)
 	}
 }

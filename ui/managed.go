@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"virdeck/model"
@@ -231,12 +232,17 @@ func (b *pageBuf) undeclared(h *model.HostView) {
 	if len(h.Undeclared) == 0 {
 		return
 	}
+	free := adoptable(h)
 	b.head("DOMAINS THAT NO PROXY DECLARES")
-	if n := len(b.out) - 1; len(adoptable(h)) > 0 {
+	if n := len(b.out) - 1; len(free) > 0 {
 		b.out[n] = append(b.out[n], seg{": ", stDim}, seg{"A", stKey}, seg{" adopts one", stDim})
 	}
 	for _, d := range h.Undeclared {
-		b.wrapped(line{{"   ", stText}}, text(visible(d), stText))
+		l := text(visible(d), stText)
+		if !slices.Contains(free, d) {
+			l = append(l, seg{"  an orphan: see above", stDim})
+		}
+		b.wrapped(line{{"   ", stText}}, l)
 	}
 }
 

@@ -188,7 +188,7 @@ func TestUX06_managedKeysThatCannotActSayWhy(t *testing.T) {
 		{"manage on a dead link", "q-01", func(c *console) { c.by("manage") }, "the link of kvm2 is down: c reconnects it"},
 		{"release of a made one", "web-1", func(c *console) { c.by("release") }, "web-1 was made by virdeck: take it out of the configuration, or delete it"},
 		{"restart of one that is being made", "web-4", func(c *console) { c.press("x") }, "web-4 has no complete VM: its create is under way"},
-		{"stop of one that has none", "web-5", func(c *console) { c.press("T") }, "web-5 has no VM; S has it made"},
+		{"stop of one that has none", "web-5", func(c *console) { c.press("T") }, "web-5 has no VM: the last write failed for good; r tries again"},
 		{"adopt on the externals", "ext-1", func(c *console) { c.press("A") }, "external proxies have no domains"},
 		{"adopt where nothing is", "q-01", func(c *console) { c.press("A") }, "kvm2 has no domain that could be adopted"},
 		{"adopt on the plan", "p-01", func(c *console) { c.press("P", "A") }, "this page is not about one host"},
@@ -347,5 +347,35 @@ func TestHostPage_orphansAndBudget(t *testing.T) {
 		if lineOf(c.screen(t), words...) < 0 {
 			t.Errorf("no %q in\n%s", words, c.screen(t))
 		}
+	}
+}
+
+// A managed proxy that has no VM can be started: that makes one. An adopted one
+// cannot.
+func TestUX05_startMakesWhatIsNotThere(t *testing.T) {
+	c := at(t, "web-5", 120, 40)
+	c.eng.publish(func(s *model.Snapshot) {
+		v := *s.Hosts[2].Proxies[4].Managed
+		v.Latched, v.Wish = false, "gone"
+		s.Hosts[2].Proxies[4].Managed = &v
+		s.Hosts[0].Proxies[0].Domain = model.DomainMissing
+	})
+	c.pass(pollEvery)
+	c.press("T")
+	if s := c.foot(t); !strings.Contains(s, "web-5 has no VM; S has it made") {
+		t.Errorf("%q", s)
+	}
+	c.press("S")
+	if s := c.screen(t); lineOf(s, "Start web-5 on kvm3?") < 0 || lineOf(s, "Where there is no VM, it is made") < 0 {
+		t.Fatalf("\n%s", s)
+	}
+	c.press("y")
+	if got := c.sent(); !slices.Equal(got, []string{"start kvm3/web-5"}) {
+		t.Errorf("sent %v", got)
+	}
+	c.goToProxy("p-01")
+	c.press("S")
+	if s := c.foot(t); !strings.Contains(s, "p-01: its domain is not defined on beelink") || c.dialog != nil {
+		t.Errorf("%q", s)
 	}
 }

@@ -95,6 +95,9 @@ func storm(t testing.TB, seed uint64, steps int) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	ring := logbuf.NewRing(50)
 	c := &console{eng: &fakeEngine{snap: fleet()}, now: clock()}
+	if seed%2 == 1 {
+		c.eng.snap = managedFleet()
+	}
 	c.Model = New(Options{Engine: c.eng, Ring: ring, Now: func() time.Time { return c.now }})
 	var keys []string
 	for _, a := range c.actions {
@@ -120,7 +123,7 @@ func storm(t testing.TB, seed uint64, steps int) {
 			ring.Append(logbuf.Record{At: c.now, Message: "m\x9b2J", Proxy: "p-01"})
 			c.Update(tickMsg{})
 		case n < 19:
-			c.eng.finish(model.OpState(rnd.IntN(4)), "result")
+			c.eng.finish(model.OpState(rnd.IntN(5)), "result")
 			c.Update(tickMsg{})
 		default:
 			c.eng.publish(func(s *model.Snapshot) {
