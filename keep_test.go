@@ -130,7 +130,9 @@ func TestEngine_reload(t *testing.T) {
 		return p != nil && notice() == ""
 	})
 	write("[fleet\n")
-	eventually(t, "a bad file is told of", func() bool { return strings.Contains(notice(), "is not good, and nothing of it is applied: config.toml:") })
+	eventually(t, "a bad file is told of", func() bool {
+		return strings.Contains(notice(), "is not good, and nothing of it is applied: config.toml:")
+	})
 	if _, err := e.Submit(model.Command{Verb: model.VerbReload, By: "test"}); err != nil {
 		t.Fatal(err)
 	}

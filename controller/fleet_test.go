@@ -22,14 +22,15 @@ import (
 // fleet is simulated hosts under the real controller, provider and health
 // engine: all in memory, all in virtual time.
 type fleet struct {
-	t      *testing.T
-	sims   map[string]*simhost.Host
-	origin *simhost.Origin
-	specs  []HostSpec
-	decl   []model.ProxySpec
-	agent  time.Duration // response timeout given to libvirt
-	set    Settings
-	cfg    health.Config
+	t        *testing.T
+	sims     map[string]*simhost.Host
+	origin   *simhost.Origin
+	specs    []HostSpec
+	decl     []model.ProxySpec
+	onDefine func(*simhost.DomainSpec) // what guests that virdeck makes are like
+	agent    time.Duration             // response timeout given to libvirt
+	set      Settings
+	cfg      health.Config
 
 	*Controller
 	health *health.Engine
@@ -52,7 +53,11 @@ func newFleet(t *testing.T) *fleet {
 
 // host adds a host.
 func (f *fleet) host(name string) *simhost.Host {
-	h := simhost.New(simhost.Options{Name: name, Origin: f.origin})
+	h := simhost.New(simhost.Options{Name: name, Origin: f.origin, OnDefine: func(s *simhost.DomainSpec) {
+		if f.onDefine != nil {
+			f.onDefine(s)
+		}
+	}})
 	f.sims[name] = h
 	agent := f.agent
 	f.specs = append(f.specs, HostSpec{

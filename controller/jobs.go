@@ -138,7 +138,7 @@ const (
 // failedWrite classifies once, and tells once.
 func (h *host) failedWrite(p *proxy, j job, err error, now time.Time) {
 	m := p.m
-	m.lastErr = words(err)
+	m.lastErr = writeWords(err)
 	class := provider.Classify(err)
 	switch {
 	case class == provider.ClassPermanent || class == provider.ClassUnsupported:
@@ -147,7 +147,7 @@ func (h *host) failedWrite(p *proxy, j job, err error, now time.Time) {
 	case class == provider.ClassConflict:
 		m.fails++
 		m.retryAt = now.Add(retryConflict)
-	case errors.Is(err, provider.ErrNotAsked), errors.Is(err, provider.ErrLinkDown):
+	case errors.Is(err, provider.ErrNotAsked), errors.Is(err, provider.ErrLinkDown) && h.link != model.LinkUp:
 		m.retryAt = now.Add(retryFirst) // nothing was asked of the host: no failure of this write
 	default:
 		m.fails++

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"crypto/rand"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -114,6 +115,8 @@ func (m *managed) says() string {
 		return "its VM was removed by an operator; start makes it again"
 	case m.wish == wishStop:
 		return "stopped by an operator"
+	case m.lastErr != "" && !m.latched && !strings.Contains(m.done.wait, m.lastErr):
+		return m.done.why + "; the last try failed: " + m.lastErr
 	}
 	return m.done.text()
 }

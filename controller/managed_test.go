@@ -529,3 +529,11 @@ func TestManaged_createsAreBoundedPerHost(t *testing.T) {
 		}
 	})
 }
+
+func (f *managedFleet) newStore() {
+	f.t.Helper()
+	var err error
+	if f.store, err = store.NewMemory(f.set.Fleet); err != nil {
+		f.t.Fatal(err)
+	}
+}

@@ -46,7 +46,7 @@ func (c *Controller) holdFirst(p *proxy) string {
 	if why := c.rival(p.m.pool, p.spec.Name); why != "" {
 		return why
 	}
-	if !c.fresh {
+	if !c.fresh.Load() {
 		return ""
 	}
 	if p.m.recovering || c.host(p.spec.Host).hasMarkFor(p) {
@@ -73,6 +73,7 @@ func (c *Controller) unreadHost() string {
 func (c *Controller) claimMarks(now time.Time) {
 	unread := ""
 	rivals := map[string]string{}
+	taking := false
 	for _, h := range c.hosts() {
 		if h.build == nil {
 			continue
@@ -84,9 +85,14 @@ func (c *Controller) claimMarks(now time.Time) {
 		for _, in := range found {
 			c.claimMark(h, in, now)
 		}
+		h.each(func(p *proxy) { taking = taking || p.m != nil && p.m.recovering })
 	}
 	c.unread.Store(&unread)
 	c.rivals.Store(&rivals)
+	if c.fresh.Load() && unread == "" && !taking && c.settledOnce {
+		c.fresh.Store(false) // from here on the store knows more than the marks
+	}
+	c.settledOnce = unread == ""
 }
 
 // readMarks returns the marked domains that a record may take over, notes those
@@ -139,7 +145,7 @@ func (c *Controller) rival(pool string, name model.ProxyName) string {
 // claimable reports whether the record of a proxy may take the uid of a mark.
 func (c *Controller) claimable(m *managed, o model.Owner) bool {
 	mine := o.Controller == c.id || c.settings().Takeover
-	return mine && c.fresh && !m.built && m.busy == jobNone && o.UID != "" && o.UID != m.uid && o.Phase != model.PhaseDeleting && !m.recovering
+	return mine && c.fresh.Load() && !m.built && m.busy == jobNone && o.UID != "" && o.UID != m.uid && o.Phase != model.PhaseDeleting && !m.recovering
 }
 
 // claimMark takes a VM over into the record: its uid, and the credentials that
@@ -159,7 +165,7 @@ func (c *Controller) claimMark(h *host, in model.Instance, now time.Time) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if err != nil {
-			p.m.lastErr, p.m.retryAt = words(err), time.Now().Add(retryConflict)
+			p.m.lastErr, p.m.retryAt = writeWords(err), time.Now().Add(retryConflict)
 			h.tellSame(p, note{what: "its VM is there, and its credentials cannot be read back: " + p.m.lastErr}, now)
 			return
 		}

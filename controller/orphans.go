@@ -115,7 +115,7 @@ func (h *host) orphansPass(now time.Time, due *[]launch) []model.PlanItem {
 // waitOrphan returns why an orphan is not removed now.
 func (h *host) waitOrphan(o *orphan, now time.Time) string {
 	switch {
-	case h.c.fresh && h.c.unreadHost() != "":
+	case h.c.fresh.Load() && h.c.unreadHost() != "":
 		return "the store began empty: nothing is an orphan before all marks have been read"
 	case h.unreachable(nil) != "":
 		return h.unreachable(nil)
@@ -160,7 +160,7 @@ func (h *host) endOrphan(uid string, o *orphan, err error) {
 	defer h.kickLoop()
 	if err != nil {
 		o.fails++
-		o.lastErr, o.retryAt = words(err), now.Add(min(retryFirst<<min(o.fails, 10), retryMost))
+		o.lastErr, o.retryAt = writeWords(err), now.Add(min(retryFirst<<min(o.fails, 10), retryMost))
 		h.tellHost("", "", "the orphan "+o.name+" could not be removed: "+o.lastErr, now)
 		return
 	}

@@ -33,7 +33,7 @@ func (c *Controller) persist(now time.Time) bool {
 	c.saveMu.Lock()
 	defer c.saveMu.Unlock()
 	changes, saved := c.changes(now)
-	if now.Sub(c.beat) >= heartbeat {
+	if now.Sub(c.beat) >= heartbeat && !c.fresh.Load() { // until then it began empty for the next process, too
 		changes = append(changes, store.SavedAt(now))
 	}
 	if len(changes) == 0 {

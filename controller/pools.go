@@ -33,7 +33,7 @@ func (c *Controller) poolsPass(now time.Time) {
 // addMarked gives a place to members that the marks on the hosts tell of, where
 // the store has forgotten them.
 func (c *Controller) addMarked(spec model.PoolSpec) {
-	if !c.fresh {
+	if !c.fresh.Load() {
 		return
 	}
 	for _, h := range c.hosts() {
@@ -112,7 +112,7 @@ func (c *Controller) carryOut(spec model.PoolSpec, d pool.Decision, now time.Tim
 		})
 	}
 	for _, a := range d.Add {
-		if c.fresh && c.unreadHost() != "" {
+		if c.fresh.Load() && c.unreadHost() != "" {
 			continue // it may exist on the host that has not answered yet
 		}
 		if !a.Cause.Declared() && c.budgetHold(a.Host, spec.Name, now) != "" {

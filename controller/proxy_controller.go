@@ -105,8 +105,8 @@ type Controller struct {
 	declared atomic.Pointer[Declared]
 
 	// Of managed VMs.
-	id        string // of this controller, in marks
-	fresh     bool   // the store began empty
+	id        string      // of this controller, in marks
+	fresh     atomic.Bool // the store began empty, and the marks have not told yet what it forgot
 	stateMu   sync.Mutex
 	state     store.State              // as it was loaded, less what is in use
 	adopted   map[model.ProxyName]bool // declared in the store alone
@@ -119,7 +119,8 @@ type Controller struct {
 	poolViews atomic.Pointer[[]model.PoolView]
 	unread    atomic.Pointer[string] // a host whose marks have not been read; see unreadHost
 
-	rivals atomic.Pointer[map[string]string] // see rival
+	settledOnce bool                              // all marks were read in the last pass; of manage alone
+	rivals      atomic.Pointer[map[string]string] // see rival
 
 	saveMu   sync.Mutex // over dropped and beat, and while the store is written
 	dropped  map[model.ProxyName]bool
@@ -141,10 +142,11 @@ func New(s Settings, d Deps) *Controller {
 	c := &Controller{
 		log: d.Log, rand: d.Rand, started: time.Now(),
 		changed: make(chan struct{}, 1), replan: make(chan struct{}, 1), dropped: map[model.ProxyName]bool{}, adopted: map[model.ProxyName]bool{},
-		id: d.State.Controller, fresh: d.State.SavedAt.IsZero(), state: d.State, store: d.Store,
+		id: d.State.Controller, state: d.State, store: d.Store,
 		ledger: newBudget(d.Declared.Budget, d.State), audit: d.Audit, reload: d.Reload,
 	}
 	c.set.Store(&s)
+	c.fresh.Store(d.State.SavedAt.IsZero() && len(d.Declared.Managed)+len(d.Declared.Pools) > 0)
 	c.declared.Store(&d.Declared)
 	if c.rand == nil {
 		c.rand = rand.Float64

@@ -30,3 +30,18 @@ func words(err error) string {
 	}
 	return text
 }
+
+// writeWords puts a write's error into what an operator reads beside the host's
+// and the proxy's own names: what was being done, and the host's own words.
+func writeWords(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "it took longer than it may: " + err.Error()
+	}
+	text := err.Error()
+	if rest, ok := strings.CutPrefix(text, "host "); ok {
+		if _, after, ok := strings.Cut(rest, ": "); ok {
+			return after
+		}
+	}
+	return text
+}
