@@ -107,7 +107,7 @@ func (r *reloader) announce(c config.Changes) {
 	for _, l := range lines {
 		r.log.Info("configuration changed, not applied", "plan", l)
 	}
-	r.e.SetReloadNote(&model.Notice{Level: model.NoticeInfo, Since: time.Now(), Text: text})
+	r.e.SetReloadNote(&model.Notice{Level: model.NoticeInfo, Since: time.Now(), Text: text, Plan: lines})
 }
 
 // settleTime is how long a file must be at rest before it is read.
