@@ -75,7 +75,7 @@ func (b *pageBuf) reloadNotice() {
 	for _, l := range n.Plan {
 		b.wrapped(line{{"   " + b.m.th.g.dot + " ", stDim}}, text(clean(l), stText))
 	}
-	b.wrapped(line{{"   ", stText}}, text("ctrl+r applies it, after a question", stDim))
+	b.wrapped(line{{"   ", stText}}, text("ctrl+r reads and applies it, after a question", stDim))
 }
 
 // pools adds a line for each pool, and below it what the pool waits for.

@@ -34,7 +34,7 @@ func (m *Model) reload() {
 	}
 	n, ok := m.reloadNotice()
 	if !ok {
-		m.hint("the configuration file is as it was applied: nothing to reload; a change of it is announced with its plan")
+		m.hint("no change of the configuration file has been announced: nothing to apply; SIGHUP reads it all the same")
 		return
 	}
 	body := []line{text(clean(n.Text), stText)}
@@ -46,8 +46,12 @@ func (m *Model) reload() {
 		body = append(body, line{{m.th.g.dot + " ", stDim}, {clean(l), stText}})
 	}
 	body = append(body, text("What does not change keeps its state and its place in the rotation. A bad file changes nothing.", stDim))
+	title, yes := "Apply the configuration file?", "apply"
+	if len(n.Plan) == 0 { // it cannot be applied as it is
+		title, yes = "Read the configuration file again?", "read again"
+	}
 	m.dialog = &dialog{
-		title: "Apply the configuration file?", body: body, yes: "apply",
+		title: title, body: body, yes: yes,
 		do: func(m *Model) { m.submit(model.Command{Verb: model.VerbReload}) },
 		outdated: func(m *Model) string {
 			if now, ok := m.reloadNotice(); !ok || now.Text != n.Text || !slices.Equal(now.Plan, n.Plan) {

@@ -218,7 +218,7 @@ func TestUX06_managedKeysThatCannotActSayWhy(t *testing.T) {
 		key   string
 		want  string
 	}{
-		{"web-1", "ctrl+r", "the configuration file is as it was applied: nothing to reload"},
+		{"web-1", "ctrl+r", "no change of the configuration file has been announced: nothing to apply"},
 		{"web-1", "C", "no operation is queued"},
 		{"web-1", "delete", "web-1 is being removed, or was, already; S makes it again"},
 		{"web-2", "X", "web-2 was adopted: virdeck did not make its VM and cannot make it anew"},
@@ -377,5 +377,35 @@ func TestUX05_startMakesWhatIsNotThere(t *testing.T) {
 	c.press("S")
 	if s := c.foot(t); !strings.Contains(s, "p-01: its domain is not defined on beelink") || c.dialog != nil {
 		t.Errorf("%q", s)
+	}
+}
+
+// A bad file can be read again, and is not offered as if it could be applied; a
+// long plan says what the question leaves out.
+func TestReload_badFileAndLongPlan(t *testing.T) {
+	c := newConsole(t, managedFleet(), 80, 24)
+	c.eng.publish(func(s *model.Snapshot) {
+		s.Notices = []model.Notice{{Reload: true, Level: model.NoticeWarn, Text: "the configuration file is not good, and nothing of it is applied: line 3: no value"}}
+	})
+	c.pass(pollEvery)
+	c.press("ctrl+r")
+	if s := c.screen(t); lineOf(s, "Read the configuration file again?") < 0 || lineOf(s, "line 3: no value") < 0 || lineOf(s, "[ cancel esc ]     read again y") < 0 {
+		t.Errorf("\n%s", s)
+	}
+	c.press("esc")
+	c.eng.publish(func(s *model.Snapshot) {
+		s.Notices[0].Plan = nil
+		for i := range 20 {
+			s.Notices[0].Plan = append(s.Notices[0].Plan, "change "+string(rune('a'+i)))
+		}
+	})
+	c.pass(pollEvery)
+	c.press("ctrl+r")
+	if s := c.screen(t); lineOf(s, "change h") < 0 || lineOf(s, "change i") >= 0 || lineOf(s, "and 12 more: P lists all") < 0 {
+		t.Errorf("\n%s", s)
+	}
+	c.press("esc", "P")
+	if s := c.screen(t); lineOf(s, "change q") < 0 {
+		t.Errorf("\n%s", s)
 	}
 }
