@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,7 +63,11 @@ func TestDelete_states(t *testing.T) {
 			}
 		}, nil},
 		{"paused", func(_ *testing.T, _ *rig, _ *provider.Build, d *simhost.Domain) { d.Pause(golibvirt.DomainPausedUser) }, nil},
-		{"renamed", func(_ *testing.T, _ *rig, _ *provider.Build, d *simhost.Domain) { d.Rename("somebody") }, nil},
+		{"renamed", func(t *testing.T, _ *rig, _ *provider.Build, d *simhost.Domain) {
+			if err := errors.Join(d.Destroy(), d.Rename("somebody"), d.Start()); err != nil {
+				t.Fatal(err)
+			}
+		}, nil},
 		{"undefined while it runs", func(_ *testing.T, _ *rig, _ *provider.Build, d *simhost.Domain) { d.Undefine() }, nil},
 		{"slow to die", func(_ *testing.T, r *rig, _ *provider.Build, _ *simhost.Domain) {
 			r.sim.Inject(simhost.Fault{Proc: simhost.ProcDomainDestroyFlags, Kind: simhost.FaultDelay, Delay: 15 * time.Second})

@@ -226,7 +226,9 @@ func TestGet_sources(t *testing.T) {
 			state: model.InstancePaused, kinds: [3]model.OutcomeKind{none, none, none}},
 		{name: "shut off", spec: simhost.DomainSpec{}, state: model.InstanceStopped, kinds: [3]model.OutcomeKind{none, none, none}},
 		{name: "not there", spec: simhost.DomainSpec{Running: true},
-			prep: func(_ *rig, d *simhost.Domain) { d.Rename("other") }, err: provider.ErrNotFound},
+			prep: func(_ *rig, d *simhost.Domain) { d.Crash(); d.Undefine() }, err: provider.ErrNotFound},
+		{name: "renamed", spec: simhost.DomainSpec{},
+			prep: func(_ *rig, d *simhost.Domain) { _ = d.Rename("other") }, err: provider.ErrNotFound},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -30,6 +30,7 @@ type conn struct {
 	closed bool
 
 	// Guarded by the host's mutex.
+	authed  bool // has proved who it is
 	opened  bool
 	streams map[uint32]*upload // by the serial of the call that opened it
 	events  map[int32]registration

@@ -307,12 +307,15 @@ func (d *Domain) disksThere() *Error {
 // networksThere checks what libvirt needs to start a domain that a client defined:
 // its networks.
 func (d *Domain) networksThere() *Error {
-	if !d.defined {
-		return nil
-	}
 	for _, n := range d.nics {
-		if n.spec.Network != "" && d.h.network(n.spec.Network) == nil {
-			return fail(fromNetwork, libvirt.ErrNoNetwork, "no network with matching name '%s'", n.spec.Network)
+		if n.spec.Network == "" {
+			continue
+		}
+		switch net := d.h.network(n.spec.Network); {
+		case net == nil && d.defined:
+			return noNetwork(n.spec.Network)
+		case net != nil && !net.active:
+			return net.inactive()
 		}
 	}
 	return nil

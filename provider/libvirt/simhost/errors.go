@@ -44,6 +44,7 @@ const (
 	fromStorage = 18
 	fromNetwork = 19
 	fromDomain  = 20
+	fromPolkit  = 60
 )
 
 // codeFormat is libvirt's text for an error of this code, with %s where the
@@ -78,6 +79,10 @@ func codeFormat(code libvirt.ErrorNumber) string {
 		return "argument unsupported: %s"
 	case libvirt.ErrNoDomainMetadata:
 		return "metadata not found: %s"
+	case libvirt.ErrAuthFailed:
+		return "authentication failed: %s"
+	case libvirt.ErrAuthUnavailable:
+		return "authentication unavailable: %s"
 	case libvirt.ErrAgentUnresponsive:
 		return "Guest agent is not responding: %s"
 	default:

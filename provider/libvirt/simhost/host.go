@@ -76,6 +76,8 @@ type Host struct {
 	rng       *rand.Rand
 	daemon    *daemon // nil while killed
 	refuse    bool
+	off       bool // see PowerOff
+	auth      Auth
 	frozen    *gate
 	listeners map[*unixListener]struct{}
 	domains   []*Domain
@@ -209,13 +211,21 @@ func (h *Host) Kill() {
 	}
 }
 
-// Start brings a killed daemon back. It has no effect on a running or closed one.
+// Start brings a killed daemon back, and a host that is off with it. It has no
+// effect on a running or closed one. A daemon that is new to its guests' agents
+// syncs with each before the first command, for 5 s at most.
 // Unix sockets of [Host.ListenUnix] listen again; an error says which could not.
 func (h *Host) Start() error {
 	h.mu.Lock()
 	if h.closed || h.daemon != nil {
 		h.mu.Unlock()
 		return nil
+	}
+	for _, d := range h.domains {
+		d.guest.synced = false // its channels to the agents are new
+	}
+	if h.off {
+		h.bootUp()
 	}
 	h.daemon = h.newDaemon()
 	h.frozen.open()

@@ -187,7 +187,7 @@ func (d *Domain) shutdown() *Error {
 			return
 		}
 		d.h.emitLifecycle(d, libvirt.DomainEventShutdown, int32(libvirt.DomainEventShutdownGuest))
-		d.deactivate(libvirt.DomainShutoff, int32(libvirt.DomainShutoffShutdown), libvirt.DomainEventStoppedShutdown)
+		d.deactivate(int32(libvirt.DomainShutoffShutdown), libvirt.DomainEventStoppedShutdown)
 	})
 	return nil
 }
@@ -207,7 +207,7 @@ func (d *Domain) destroy() *Error {
 		return notRunning()
 	}
 	d.h.emitLifecycle(d, libvirt.DomainEventShutdown, int32(libvirt.DomainEventShutdownHost)) // of the process's SIGTERM
-	d.deactivate(libvirt.DomainShutoff, int32(libvirt.DomainShutoffDestroyed), libvirt.DomainEventStoppedDestroyed)
+	d.deactivate(int32(libvirt.DomainShutoffDestroyed), libvirt.DomainEventStoppedDestroyed)
 	return nil
 }
 
@@ -217,18 +217,19 @@ func (d *Domain) Crash() {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
 	if d.active() {
-		d.deactivate(libvirt.DomainShutoff, int32(libvirt.DomainShutoffCrashed), libvirt.DomainEventStoppedCrashed)
+		d.deactivate(int32(libvirt.DomainShutoffCrashed), libvirt.DomainEventStoppedCrashed)
 	}
 }
 
-func (d *Domain) deactivate(state libvirt.DomainState, reason int32, detail libvirt.DomainEventStoppedDetailType) {
+// deactivate ends the domain's process: it is shut off then, for this reason.
+func (d *Domain) deactivate(reason int32, detail libvirt.DomainEventStoppedDetailType) {
 	now := d.h.now()
 	for _, n := range d.nics {
 		if net := d.h.network(n.spec.Network); net != nil {
 			net.current(n.mac, now) // the last renewal before the end
 		}
 	}
-	d.id, d.state, d.reason = -1, state, reason
+	d.id, d.state, d.reason = -1, libvirt.DomainShutoff, reason
 	d.guest.reset(d)
 	d.h.emitLifecycle(d, libvirt.DomainEventStopped, int32(detail))
 	for _, n := range d.nics {
@@ -339,19 +340,33 @@ func (d *Domain) remove() {
 	d.notify()
 }
 
-// Rename gives the domain another name, running or not (a real daemon allows
-// it only when inactive). It panics like AddDomain when the name is taken.
-func (d *Domain) Rename(name string) {
+// Rename gives the domain another name. It is an *Error (code 55) when the
+// domain is active or transient, as a real daemon has it, and panics like
+// AddDomain when the name is taken.
+func (d *Domain) Rename(name string) error {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
-	if name == "" || d.h.names[name] != nil {
+	switch {
+	case name == "" || d.h.names[name] != nil:
 		panic("simhost: no name, or one that is taken: " + name)
+	case d.active():
+		return fail(fromQEMU, libvirt.ErrOperationInvalid, "cannot rename active domain")
+	case !d.persistent:
+		return fail(fromQEMU, libvirt.ErrOperationInvalid, "cannot rename a transient domain")
 	}
 	d.h.emitLifecycle(d, libvirt.DomainEventUndefined, int32(libvirt.DomainEventUndefinedRenamed))
 	delete(d.h.names, d.spec.Name)
 	d.spec.Name = name
 	d.h.names[name] = d
 	d.h.emitLifecycle(d, libvirt.DomainEventDefined, int32(libvirt.DomainEventDefinedRenamed))
+	return nil
+}
+
+// Gone says whether the domain has been undefined and does not run.
+func (d *Domain) Gone() bool {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	return d.gone
 }
 
 // SetBoot changes the stages of the next boot.

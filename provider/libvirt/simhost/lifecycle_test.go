@@ -76,7 +76,7 @@ func TestEventsAndStates(t *testing.T) {
 			{"destroy", func() error { return l.DomainDestroyFlags(ref(d), 0) }, "d#2 6/2, d#-1 5/1", "", "-1 5/2"},
 			{"start", func() error { return d.Start() }, "d#3 4/0, d#3 2/0", "d#3 agent 2/1", "3 1/1"},
 			{"crash", func() error { d.Crash(); return nil }, "d#-1 5/2", "", "-1 5/3"},
-			{"rename", func() error { d.Rename("e"); return nil }, "d#-1 1/1, e#-1 0/2", "", "-1 5/3"},
+			{"rename", func() error { return d.Rename("e") }, "d#-1 1/1, e#-1 0/2", "", "-1 5/3"},
 			{"undefine", func() error { return l.DomainUndefineFlags(ref(d), 0) }, "e#-1 1/0", "", "-1 5/3"},
 		} {
 			if err := c.do(); err != nil {
@@ -236,7 +236,7 @@ func TestMistakesPanic(t *testing.T) {
 		"no name":   func() { h.AddDomain(DomainSpec{}) },
 		"same name": func() { h.AddDomain(DomainSpec{Name: "d", UUID: [16]byte{1}}) },
 		"same uuid": func() { h.AddDomain(DomainSpec{Name: "e", UUID: h.Domain("d").UUID()}) },
-		"rename":    func() { h.Domain("d").Rename("d") },
+		"rename":    func() { _ = h.Domain("d").Rename("d") },
 	} {
 		func() {
 			defer func() {

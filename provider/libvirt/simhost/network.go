@@ -20,8 +20,9 @@ type NetworkSpec struct {
 	Gateway netip.Prefix
 	// NoDHCP leaves dnsmasq out: no leases, and no <dhcp> in the XML.
 	NoDHCP bool
-	// LeaseTime is the life of a lease. Default 1 h. A running guest renews its
-	// leases; those of a stopped one stay until they expire.
+	// LeaseTime is the life of a lease. Default 1 h; less than a second is one
+	// second. A running guest renews its leases at half of it; those of a stopped
+	// one stay until they expire.
 	LeaseTime time.Duration
 }
 
@@ -66,6 +67,7 @@ func newNetwork(spec NetworkSpec) *network {
 	if spec.LeaseTime <= 0 {
 		spec.LeaseTime = time.Hour
 	}
+	spec.LeaseTime = max(spec.LeaseTime, time.Second)
 	return &network{
 		spec: spec, uuid: spec.UUID, active: true,
 		next: spec.Gateway.Addr(), byMAC: map[string][]*lease{},

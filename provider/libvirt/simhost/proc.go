@@ -39,6 +39,7 @@ const (
 	ProcConnectGetHostname                    Proc = 59
 	ProcConnectSupportsFeature                Proc = 60
 	ProcAuthList                              Proc = 66
+	ProcAuthPolkit                            Proc = 70
 	ProcConnectGetURI                         Proc = 110
 	ProcConnectIsSecure                       Proc = 149
 	ProcDomainIsActive                        Proc = 150
@@ -150,6 +151,8 @@ func (p Proc) String() string {
 		return "ConnectSupportsFeature"
 	case ProcAuthList:
 		return "AuthList"
+	case ProcAuthPolkit:
+		return "AuthPolkit"
 	case ProcConnectGetURI:
 		return "ConnectGetUri"
 	case ProcConnectIsSecure:

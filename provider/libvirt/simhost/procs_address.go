@@ -65,6 +65,9 @@ func (d *Domain) fromLeases() ([]libvirt.DomainInterface, *Error) {
 		if net == nil {
 			return nil, noNetwork(n.spec.Network)
 		}
+		if !net.active {
+			return nil, net.inactive()
+		}
 		ls := net.current(n.mac, now)
 		if len(ls) == 0 {
 			continue
@@ -80,7 +83,7 @@ func (d *Domain) fromLeases() ([]libvirt.DomainInterface, *Error) {
 
 // fromARP lists the cards that the host's neighbour table knows: those of guests
 // that are up and that the host sees: a network that is gone has taken its
-// bridge along, and the neighbours on it. Only IPv4, and the prefix is not known.
+// bridge along, or is stopped, and the neighbours on it. Only IPv4, and the prefix is not known.
 func (d *Domain) fromARP() ([]libvirt.DomainInterface, *Error) {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
@@ -96,7 +99,7 @@ func (d *Domain) fromARP() ([]libvirt.DomainInterface, *Error) {
 	}
 	var out []libvirt.DomainInterface
 	for _, n := range d.nics {
-		if n.spec.Network == "" && !n.spec.HostOnBridge || n.spec.Network != "" && d.h.network(n.spec.Network) == nil {
+		if !d.h.sees(n) {
 			continue
 		}
 		card := libvirt.DomainInterface{Name: n.target, Hwaddr: libvirt.OptString{n.mac}}
@@ -110,6 +113,15 @@ func (d *Domain) fromARP() ([]libvirt.DomainInterface, *Error) {
 		}
 	}
 	return out, nil
+}
+
+// sees says whether the host has a side of its own on a card's bridge.
+func (h *Host) sees(n *nic) bool {
+	if n.spec.Network == "" {
+		return n.spec.HostOnBridge
+	}
+	net := h.network(n.spec.Network)
+	return net != nil && net.active
 }
 
 // setResponseTimeout takes no job and works before the agent is up. What it sets

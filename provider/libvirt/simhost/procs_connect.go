@@ -11,6 +11,7 @@ import (
 func connectProcs() table {
 	return table{
 		ProcAuthList:               {high: true, early: true, run: typed(authList)},
+		ProcAuthPolkit:             {high: true, early: true, run: typed(authPolkit)},
 		ProcConnectOpen:            {high: true, early: true, run: typed(connectOpen)},
 		ProcConnectClose:           {high: true, run: typed(connectClose)},
 		ProcConnectSupportsFeature: {high: true, early: true, run: typed(supportsFeature)},
@@ -28,13 +29,12 @@ func connectProcs() table {
 	}
 }
 
-func authList(*call, *void) (libvirt.AuthListRet, *Error) {
-	return libvirt.AuthListRet{Types: []libvirt.AuthType{0}}, nil // none
-}
-
 func connectOpen(c *call, _ *libvirt.ConnectOpenArgs) (void, *Error) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
+	if c.h.auth != AuthNone && !c.conn.authed {
+		return void{}, fail(fromRPC, libvirt.ErrRPC, "authentication required")
+	}
 	if c.conn.opened {
 		return void{}, fail(fromRPC, libvirt.ErrInternalError, "connection already open")
 	}

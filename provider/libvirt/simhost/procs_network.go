@@ -110,6 +110,9 @@ func networkIsPersistent(c *call, a *libvirt.NetworkIsPersistentArgs) (libvirt.N
 
 func dhcpLeases(c *call, a *libvirt.NetworkGetDhcpLeasesArgs) (libvirt.NetworkGetDhcpLeasesRet, *Error) {
 	return onNetwork(c, a.Net, func(n *network) (libvirt.NetworkGetDhcpLeasesRet, *Error) {
+		if !n.active {
+			return libvirt.NetworkGetDhcpLeasesRet{}, n.inactive()
+		}
 		mac := ""
 		if len(a.Mac) > 0 {
 			mac = a.Mac[0]

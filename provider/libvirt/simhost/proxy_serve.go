@@ -155,12 +155,15 @@ func (s *session) idle(changed <-chan struct{}) error {
 	return err
 }
 
+// longestDelay is as good as never, and far from where sums overflow.
+const longestDelay = 24 * 365 * time.Hour
+
 // wait lets the proxy's delay pass.
 func (s *session) wait(p Proxy) error {
-	delay := p.Delay
-	if p.Jitter > 0 {
+	delay := min(p.Delay, longestDelay)
+	if p.Jitter = min(p.Jitter, longestDelay); p.Jitter > 0 {
 		s.d.h.mu.Lock()
-		delay += time.Duration(s.d.h.rng.Int64N(int64(p.Jitter) + 1))
+		delay += time.Duration(s.d.h.rng.Uint64N(uint64(p.Jitter) + 1))
 		s.d.h.mu.Unlock()
 	}
 	if delay <= 0 {

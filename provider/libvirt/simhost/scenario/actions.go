@@ -76,6 +76,13 @@ func daemonActions() map[string]action {
 		"lose-events": {on: onHost, takes: lasts, run: eachHost(lose(true), lose(false))},
 		"send-events": {on: onHost, run: eachHost(lose(false), nil)},
 		"arp-ok":      {on: onHost, run: eachHost(arpOK, nil)},
+		"power-off":   {on: onHost, takes: lasts, run: eachHost(never((*simhost.Host).PowerOff), start)},
+		"auth": {on: onHost, needs: []string{"mode"}, takes: lasts,
+			check: func(_ *Scenario, s *step) (string, string) { return checkWord("mode", s.Mode, authModes) },
+			run: eachHost(func(h *simhost.Host, s *step) error {
+				h.SetAuth(authModes[s.Mode])
+				return nil
+			}, never(func(h *simhost.Host) { h.SetAuth(simhost.AuthNone) }))},
 		"arp-error": {on: onHost, needs: []string{"message"}, takes: lasts, run: eachHost(func(h *simhost.Host, s *step) error {
 			m := s.Message
 			switch m { // the two of a known bug have a word
@@ -97,21 +104,56 @@ func daemonActions() map[string]action {
 	}
 }
 
+var authModes = map[string]simhost.Auth{
+	"none": simhost.AuthNone, "polkit": simhost.AuthPolkit, "denied": simhost.AuthDenied, "sasl": simhost.AuthSASL,
+}
+
+// knownNetwork checks that each host of a step, or of its guests, has the network
+// that it names, or that a step defines one of that name.
+func knownNetwork(sc *Scenario, s *step) (string, string) {
+	if !s.given["network"] {
+		return "", ""
+	}
+	on := slices.Clone(s.hosts)
+	for _, id := range s.guests {
+		host, _, _ := strings.Cut(id, "/")
+		on = append(on, host)
+	}
+	for _, host := range on {
+		names := slices.Clone(sc.later)
+		for _, n := range sc.networksOf(host) {
+			names = append(names, n.Name)
+		}
+		if !slices.Contains(names, s.Network) {
+			return "network", unknown("network", s.Network, names)
+		}
+	}
+	return "", ""
+}
+
 func networkActions() map[string]action {
+	active := func(v bool) func(*simhost.Host, *step) error {
+		return func(h *simhost.Host, s *step) error {
+			h.SetNetworkActive(s.Network, v)
+			return nil
+		}
+	}
 	oneGateway := func(_ *Scenario, s *step) (string, string) {
 		if len(s.Gateway) != 1 {
 			return "gateway", "want one address"
 		}
 		return "", ""
 	}
-	oneAddress := func(_ *Scenario, s *step) (string, string) {
+	oneAddress := func(sc *Scenario, s *step) (string, string) {
 		if len(s.Address) != 1 {
 			return "address", "want one address"
 		}
-		return "", ""
+		return knownNetwork(sc, s)
 	}
 	return map[string]action{
-		"undefine-network": {on: onHost, needs: []string{"network"}, run: eachHost(func(h *simhost.Host, s *step) error {
+		"network-stop":  {on: onHost, needs: []string{"network"}, takes: []string{"for"}, check: knownNetwork, run: eachHost(active(false), active(true))},
+		"network-start": {on: onHost, needs: []string{"network"}, check: knownNetwork, run: eachHost(active(true), nil)},
+		"undefine-network": {on: onHost, needs: []string{"network"}, check: knownNetwork, run: eachHost(func(h *simhost.Host, s *step) error {
 			h.UndefineNetwork(s.Network)
 			return nil
 		}, nil)},
@@ -188,10 +230,16 @@ func poolActions() map[string]action {
 			return nil
 		}
 	}
+	known := func(_ *Scenario, s *step) (string, string) {
+		if name := simhost.DefaultPool().Name; s.Pool != name {
+			return "pool", unknown("pool", s.Pool, []string{name})
+		}
+		return "", ""
+	}
 	return map[string]action{
-		"pool-stop":  {on: onHost, needs: []string{"pool"}, takes: []string{"for"}, run: eachHost(active(false), active(true))},
-		"pool-start": {on: onHost, needs: []string{"pool"}, run: eachHost(active(true), nil)},
-		"pool-size": {on: onHost, needs: []string{"pool", "mib"}, run: eachHost(func(h *simhost.Host, s *step) error {
+		"pool-stop":  {on: onHost, needs: []string{"pool"}, takes: []string{"for"}, check: known, run: eachHost(active(false), active(true))},
+		"pool-start": {on: onHost, needs: []string{"pool"}, check: known, run: eachHost(active(true), nil)},
+		"pool-size": {on: onHost, needs: []string{"pool", "mib"}, check: known, run: eachHost(func(h *simhost.Host, s *step) error {
 			h.SetPoolCapacity(s.Pool, uint64(s.MiB)<<20)
 			return nil
 		}, nil)},

@@ -73,13 +73,14 @@ func powerActions() map[string]action {
 				if d.Host().Domain(s.Name) != nil {
 					return fmt.Errorf("rename: host %s has a %q", d.Host().Name(), s.Name)
 				}
-				d.Rename(s.Name)
+				if err := d.Rename(s.Name); err != nil {
+					return fmt.Errorf("rename: %w", err)
+				}
 				return nil
 			}, nil)},
 		"undefine": {on: onGuest, run: eachGuest(never((*simhost.Domain).Undefine), nil)},
 		"define": {on: onGuest, run: func(st *Stage, s *step) (func() error, error) {
-			st.define(s.guests)
-			return nil, nil //nolint:nilnil // nothing to end
+			return nil, st.define(s.guests)
 		}},
 		"set-boot": {on: onGuest, takes: []string{"boot_lease", "boot_agent", "boot_agent_address", "boot_proxy"},
 			run: eachGuest(func(d *simhost.Domain, s *step) error {
@@ -133,7 +134,7 @@ func guestActions() map[string]action {
 		"address":     {on: onGuest, needs: []string{"address"}, takes: lasts, run: (*Stage).setAddress},
 		"lease-lose":  {on: onGuest, run: eachGuest(never((*simhost.Domain).LoseLease), nil)},
 		"lease-end":   {on: onGuest, run: eachGuest(never((*simhost.Domain).ExpireLease), nil)},
-		"lease-again": {on: onGuest, needs: []string{"address"}, takes: []string{"network", "expires"}, run: eachGuest(secondLease, nil)},
+		"lease-again": {on: onGuest, needs: []string{"address"}, takes: []string{"network", "expires"}, check: knownNetwork, run: eachGuest(secondLease, nil)},
 		"arp-hide":    {on: onGuest, takes: lasts, run: eachGuest(arp(true), arp(false))},
 		"arp-show":    {on: onGuest, run: eachGuest(arp(false), nil)},
 

@@ -30,12 +30,20 @@ func (s span) stage() time.Duration {
 // words is a text or a list of texts.
 type words []string
 
+// longest bounds every duration, so that no sum of them overflows.
+const longest = 8760 * time.Hour
+
+func tooLong(in any) string {
+	return fmt.Sprintf("%s is out of range; allowed: up to \"8760h\", a year", shown(in))
+}
+
 // document is a file being read.
 type document struct {
 	file     string
 	lines    map[place]int
 	actions  map[string][]action
 	problems Problems
+	rooms    map[string]*room // of the networks with DHCP, by host and name
 }
 
 func (d *document) problem(at place, format string, args ...any) {
@@ -120,6 +128,9 @@ func set(f reflect.Value, in any) string {
 			return fmt.Sprintf("want a duration in quotes such as \"10s\" or \"1m30s\", not %s", shown(in))
 		}
 		*p = d
+		if d.Abs() > longest {
+			return tooLong(in)
+		}
 	case *span:
 		if p.never = text == "never"; p.never {
 			return ""
@@ -127,6 +138,9 @@ func set(f reflect.Value, in any) string {
 		d, err := time.ParseDuration(text)
 		if !isText || err != nil || d <= 0 {
 			return fmt.Sprintf("want a duration above zero in quotes such as \"3s\", or \"never\", not %s", shown(in))
+		}
+		if d > longest {
+			return tooLong(in)
 		}
 		p.d = d
 	case *simhost.Proc:

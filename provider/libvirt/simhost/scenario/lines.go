@@ -55,12 +55,30 @@ func unquote(s string) string {
 	return strings.Trim(s, "'")
 }
 
+// maxDepth is far deeper than anything in a scenario lies: what the TOML library
+// reads goes as deep as the file does, and a stack does not.
+const maxDepth = 16
+
+// tooDeep returns the first line with something nested deeper than maxDepth, by
+// brackets or by dots; 0: there is none. It is right for every document up to
+// its first mistake, where the TOML library stops too.
+func tooDeep(text string) int {
+	skip := newSkipper(text)
+	for skip.line() {
+		if skip.deep > 0 {
+			return skip.deep
+		}
+	}
+	return skip.deep
+}
+
 // skipper goes through the lines on which a header or a key begins.
 type skipper struct {
 	rest   string
 	next   int
 	text   string // the line, without white space around it
 	number int
+	deep   int // the first line with something nested too deep; 0: none
 }
 
 func newSkipper(text string) *skipper {
@@ -82,7 +100,7 @@ func (s *skipper) line() bool {
 
 // pass takes one line and, where a value goes on over several, all of them.
 func (s *skipper) pass() {
-	depth := 0 // of brackets; a header's are closed on its line
+	depth, dots := 0, 0 // of brackets, a header's are closed on its line; of one key
 	for s.rest != "" {
 		switch c := s.rest[0]; c {
 		case '#':
@@ -95,6 +113,7 @@ func (s *skipper) pass() {
 			s.quoted(c)
 		case '[', '{':
 			depth++
+			dots = 0
 			s.drop(1)
 		case ']', '}':
 			depth--
@@ -104,25 +123,42 @@ func (s *skipper) pass() {
 			if depth <= 0 {
 				return
 			}
+		case '.':
+			dots++
+			s.drop(1)
+		case '=', ',':
+			dots = 0
+			s.drop(1)
 		default:
 			s.drop(1)
+		}
+		if s.deep == 0 && max(depth, dots) > maxDepth {
+			s.deep = s.next
 		}
 	}
 }
 
+// quoted takes a text with its quotes; one in single quotes ends with its line,
+// if not before, and one in three may have two more at its end.
 func (s *skipper) quoted(q byte) {
-	end := string(q)
-	if triple := strings.Repeat(end, 3); strings.HasPrefix(s.rest, triple) {
+	end, triple := string(q), strings.Repeat(string(q), 3)
+	if strings.HasPrefix(s.rest, triple) {
 		end = triple
 	}
 	s.drop(len(end))
 	for s.rest != "" && !strings.HasPrefix(s.rest, end) {
-		if q == '"' && s.rest[0] == '\\' && len(s.rest) > 1 {
+		if s.rest[0] == '\n' && end != triple {
+			return
+		}
+		if q == '"' && s.rest[0] == '\\' && len(s.rest) > 1 && s.rest[1] != '\n' {
 			s.drop(1)
 		}
 		s.drop(1)
 	}
 	s.drop(min(len(end), len(s.rest)))
+	for n := 0; n < 2 && end == triple && strings.HasPrefix(s.rest, string(q)); n++ {
+		s.drop(1)
+	}
 }
 
 func (s *skipper) drop(n int) {

@@ -269,6 +269,12 @@ func TestAllFaults(t *testing.T) {
 			{88.5, "pool stopped", func() string { return pool(t, st) }, "0 0"},
 			{89.5, "pool started", func() string { return pool(t, st) }, "2 107374182400"},
 			{91.5, "pool small", func() string { return pool(t, st) }, "2 1048576"},
+			{93.5, "network stopped", src(nat, lease), "code 55"},
+			{94.5, "network started", src(nat, lease), "192.168.140.2"},
+			{96.5, "not let in", src(nat, lease), "connect"},
+			{97.5, "let in", src(nat, lease), "192.168.140.2"},
+			{98.5, "off", src(nat, lease), "dial"},
+			{99.5, "booted", func() string { return fmt.Sprint(st.Domain(nat).ID(), " ", st.Domain(lan).ID()) }, "1 -1"},
 		} {
 			time.Sleep(time.Until(begin.Add(time.Duration(c.at * float64(time.Second)))))
 			if got := c.got(); got != c.want {
@@ -366,4 +372,48 @@ func TestWords(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// What a name stands in the way of is said, and nothing falls over.
+func TestDefine_nameTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log logged
+		stage(t, parse(t, `
+[[host]]
+name = "k"
+[[guest]]
+host = "k"
+name = "g"
+state = "off"
+[[guest]]
+host = "k"
+name = "h"
+state = "absent"
+[[step]]
+at = "1s"
+what = "rename"
+whom = "k/g"
+name = "h"
+[[step]]
+at = "2s"
+what = "define"
+whom = "k/*"
+[[step]]
+at = "3s"
+what = "start"
+whom = "k/g"
+[[step]]
+at = "4s"
+what = "rename"
+whom = "k/g"
+name = "g"
+`, nil), &log)
+		time.Sleep(5 * time.Second)
+		for _, want := range []string{`define: k/g is there, by the name \"h\"`, `define: host k has another \"h\"`,
+			"rename: libvirt error 55: Requested operation is not valid: cannot rename active domain"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log lacks %q:\n%s", want, log.String())
+			}
+		}
+	})
 }

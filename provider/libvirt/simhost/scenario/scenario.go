@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,6 +33,7 @@ type Scenario struct {
 	networks []network
 	guests   []guest
 	steps    []step
+	later    []string // networks that a step defines, on any host
 }
 
 // The tables of a file.
@@ -73,6 +75,7 @@ type (
 		Proxy        span           `toml:"boot_proxy"`
 		Shutdown     span           `toml:"shutdown"`
 		Undeclared   bool           `toml:"undeclared"` // no proxy is declared for it
+		Autostart    bool           `toml:"autostart"`  // starts with its host
 	}
 )
 
@@ -105,11 +108,14 @@ func reason(err error) string {
 // hosts happens to those of base, if one is given. The error, if any, is
 // Problems.
 func Parse(file string, data []byte, base *Scenario) (*Scenario, error) {
+	if line := tooDeep(string(data)); line > 0 {
+		return nil, Problems{{File: file, Line: line, Msg: fmt.Sprintf("nested too deep; allowed: %d levels", maxDepth)}}
+	}
 	var tree map[string]any
 	if _, err := toml.Decode(string(data), &tree); err != nil {
 		return nil, Problems{syntaxProblem(file, err)}
 	}
-	d := &document{file: file, lines: findLines(string(data)), actions: actions()}
+	d := &document{file: file, lines: findLines(string(data)), actions: actions(), rooms: map[string]*room{}}
 	s := &Scenario{}
 	top := entry{has: map[string]any{}}
 	arrays := map[string][]entry{}
@@ -144,6 +150,11 @@ func Parse(file string, data []byte, base *Scenario) (*Scenario, error) {
 		s.seed, s.hosts, s.networks, s.guests = base.seed, base.hosts, base.networks, base.guests
 	}
 	for _, e := range arrays["step"] {
+		if name, ok := e.has["network"].(string); ok && e.has["what"] == "define-network" {
+			s.later = append(s.later, name)
+		}
+	}
+	for _, e := range arrays["step"] {
 		if st, ok := d.step(e, s); ok {
 			s.steps = append(s.steps, st)
 		}
@@ -176,11 +187,14 @@ func (d *document) cast(s *Scenario, arrays map[string][]entry) {
 	for _, e := range arrays["network"] {
 		var n network
 		d.fill(e, &n)
-		d.named(e, n.Name, names, n.Host+" network "+n.Name)
+		d.named(e, n.Name, names, n.Host+"/network/"+n.Name)
 		if i := slices.IndexFunc(s.hosts, func(h host) bool { return h.Name == n.Host }); i >= 0 {
 			s.hosts[i].bare = true
 		}
 		d.onHost(e, n.Host, s)
+		if e.gives("lease_time") && n.LeaseTime < time.Second {
+			d.problem(e.key("lease_time"), "%s is out of range; allowed: from \"1s\" on", n.LeaseTime)
+		}
 		if len(n.Gateway) != 1 {
 			d.problem(e.key("gateway"), "want the host's address on the network, such as \"192.168.122.1/24\"")
 			continue
@@ -188,7 +202,9 @@ func (d *document) cast(s *Scenario, arrays map[string][]entry) {
 		s.networks = append(s.networks, n)
 	}
 	for _, e := range arrays["guest"] {
-		s.guests = append(s.guests, d.guest(e, s, names)...)
+		guests := d.guest(e, s, names)
+		s.guests = append(s.guests, guests...)
+		d.fit(e, s, guests)
 	}
 }
 
@@ -222,14 +238,58 @@ func (s *Scenario) hostNames() []string {
 	return out
 }
 
-// hasNetwork says whether a host has a network when it begins.
-func (s *Scenario) hasNetwork(on, name string) bool {
+// networksOf returns the networks that a host has when it begins.
+func (s *Scenario) networksOf(on string) []network {
+	var out []network
 	for _, n := range s.networks {
-		if n.Host == on && n.Name == name {
-			return true
+		if n.Host == on {
+			out = append(out, n)
 		}
 	}
-	return name == simhost.DefaultNetwork().Name && slices.ContainsFunc(s.hosts, func(h host) bool { return h.Name == on && !h.bare })
+	if slices.ContainsFunc(s.hosts, func(h host) bool { return h.Name == on && !h.bare }) {
+		n := simhost.DefaultNetwork()
+		out = append(out, network{Host: on, Name: n.Name, Gateway: []netip.Prefix{n.Gateway}})
+	}
+	return out
+}
+
+// hasNetwork says whether a host has a network when it begins.
+func (s *Scenario) hasNetwork(on, name string) bool {
+	return slices.ContainsFunc(s.networksOf(on), func(n network) bool { return n.Name == name })
+}
+
+// room is how many addresses a network has to give, and how many guests want one.
+type room struct{ has, want int }
+
+// fit checks that there is an address for each guest that is to be given one.
+func (d *document) fit(e entry, s *Scenario, guests []guest) {
+	if len(guests) == 0 || guests[0].Bridge != "" || len(guests[0].Address) > 0 {
+		return
+	}
+	host, name := guests[0].Host, cmp.Or(guests[0].Network, simhost.DefaultNetwork().Name)
+	r := d.rooms[host+"/"+name]
+	if r == nil {
+		i := slices.IndexFunc(s.networksOf(host), func(n network) bool { return n.Name == name && !n.NoDHCP })
+		if i < 0 {
+			return
+		}
+		r = &room{has: after(s.networksOf(host)[i].Gateway[0])}
+		d.rooms[host+"/"+name] = r
+	}
+	had := r.want
+	if r.want += len(guests); r.want > r.has && had <= r.has {
+		d.problem(e.key("count"), "network %q has %d addresses after its host's, and %d guests want one", name, r.has, r.want)
+	}
+}
+
+// after counts the addresses of a network that follow one of them, up to a
+// number beyond all that are wanted.
+func after(p netip.Prefix) int {
+	n := 0
+	for a := p.Addr().Next(); n < 1<<20 && p.Contains(a); a = a.Next() {
+		n++
+	}
+	return n
 }
 
 func (s *Scenario) guestNames() []string {
@@ -259,6 +319,20 @@ func (d *document) guest(e entry, s *Scenario, names map[string]bool) []guest {
 	if g.Count > maxGuests {
 		d.problem(e.key("count"), "%d is out of range; allowed: 1 to %d", g.Count, maxGuests)
 		return nil
+	}
+	for k, v := range map[string]time.Duration{"delay": g.Delay, "jitter": g.Jitter} {
+		if v < 0 {
+			d.problem(e.key(k), "%s is out of range; allowed: zero or more", v)
+		}
+	}
+	for _, p := range g.Address {
+		if g.Count < 2 {
+			break
+		}
+		if has := after(p) + 1; g.Count > has {
+			d.problem(e.key("address"), "%s is followed by %d more of its network, and there are %d guests", p, has-1, g.Count)
+			return nil
+		}
 	}
 	if g.Network != "" && g.Bridge != "" {
 		d.problem(e.key("bridge"), "a guest is on a network or on a bridge")
@@ -299,7 +373,7 @@ func (g guest) spec() simhost.DomainSpec {
 		Boot: simhost.Boot{
 			Lease: g.Lease.stage(), Agent: g.Agent.stage(), AgentAddress: g.AgentAddress.stage(), Proxy: g.Proxy.stage(),
 		},
-		ShutdownTakes: g.Shutdown.stage(),
+		ShutdownTakes: g.Shutdown.stage(), Autostart: g.Autostart,
 	}
 	if g.Network != "" || g.Bridge != "" || g.MAC != "" || len(g.Address) > 0 {
 		sp.NICs = []simhost.NIC{{MAC: g.MAC, Network: g.Network, Bridge: g.Bridge, HostOnBridge: g.HostOnBridge, Addresses: g.Address}}

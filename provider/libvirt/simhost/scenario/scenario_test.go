@@ -32,10 +32,7 @@ func parse(t *testing.T, text string, base *Scenario) *Scenario {
 
 func TestParse_problems(t *testing.T) {
 	step := func(lines ...string) string { return small + "[[step]]\n" + strings.Join(lines, "\n") + "\n" }
-	tests := []struct {
-		name, text string
-		want       []string
-	}{
+	tests := []wrong{
 		{"not TOML", "a = \n", []string{"x.toml:1: not TOML: expected value but found '\\n' instead"}},
 		{"all in one go", "titel = \"x\"\nrepeat = \"1ms\"\n[[hosts]]\nname = \"a\"\n[[host]]\nnam = \"kvm1\"\n", []string{
 			`x.toml:1: titel: unknown key "titel"; did you mean "title"?`,
@@ -80,6 +77,7 @@ func TestParse_problems(t *testing.T) {
 		{"after the end of a round", "repeat = \"10s\"\n" + step(`at = "10s"`, `what = "thaw"`, `whom = "kvm2"`), []string{"x.toml:11: step 1: at: 10s is not before the end of a round, 10s"}},
 		{"a card", step(`at = "1s"`, `what = "agent-lists"`, `whom = "kvm2/p-07"`, `interfaces = ["lo"]`), []string{`x.toml:13: step 1: interfaces: "lo" is not a card such as "eth0 52:54:00:00:00:01 10.0.0.21/24"`}},
 	}
+	tests = append(tests, outOfRange(step)...)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := Parse("x.toml", []byte(tt.text), nil)
@@ -91,6 +89,53 @@ func TestParse_problems(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 			}
 		})
+	}
+}
+
+// wrong is a file and what is said of it.
+type wrong struct {
+	name, text string
+	want       []string
+}
+
+// outOfRange are files with values that nothing could be made of.
+func outOfRange(step func(...string) string) []wrong {
+	net := func(lines ...string) string {
+		return "[[host]]\nname = \"kvm2\"\n[[network]]\nhost = \"kvm2\"\nname = \"n\"\ngateway = \"10.0.0.1/29\"\n" + strings.Join(lines, "\n") + "\n"
+	}
+	guest := func(lines ...string) string {
+		return net() + "[[guest]]\nhost = \"kvm2\"\nname = \"p\"\n" + strings.Join(lines, "\n") + "\n"
+	}
+	const deep = "nested too deep; allowed: 16 levels"
+	many := strings.Repeat
+	return []wrong{
+		{"lease_time", net(`lease_time = "1ns"`), []string{`x.toml:7: network 1: lease_time: 1ns is out of range; allowed: from "1s" on`}},
+		{"lease_time, negative", net(`lease_time = "-1h"`), []string{`x.toml:7: network 1: lease_time: -1h0m0s is out of range; allowed: from "1s" on`}},
+		{"jitter", guest(`jitter = "2562047h"`), []string{`x.toml:11: guest 1: jitter: "2562047h" is out of range; allowed: up to "8760h", a year`}},
+		{"jitter, negative", guest(`jitter = "-5s"`), []string{"x.toml:11: guest 1: jitter: -5s is out of range; allowed: zero or more"}},
+		{"delay, negative", guest(`delay = "-5s"`), []string{"x.toml:11: guest 1: delay: -5s is out of range; allowed: zero or more"}},
+		{"boot", guest(`boot_agent = "9000h"`), []string{`x.toml:11: guest 1: boot_agent: "9000h" is out of range; allowed: up to "8760h", a year`}},
+		{"for", step(`at = "1s"`, `what = "freeze"`, `whom = "kvm2"`, `for = "2562047h"`), []string{
+			`x.toml:13: step 1: for: "2562047h" is out of range; allowed: up to "8760h", a year`}},
+		{"clock", step(`at = "1s"`, `what = "clock"`, `whom = "kvm2"`, `by = "-2562047h"`), []string{
+			`x.toml:13: step 1: by: "-2562047h" is out of range; allowed: up to "8760h", a year`}},
+		{"addresses run out", guest(`bridge = "b"`, `count = 5`, `address = "255.255.255.254/24"`), []string{
+			"x.toml:13: guest 1: address: 255.255.255.254/24 is followed by 1 more of its network, and there are 5 guests"}},
+		{"addresses run out, IPv6", guest(`bridge = "b"`, `count = 5`, `address = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe/64"`), []string{
+			"x.toml:13: guest 1: address: ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe/64 is followed by 1 more of its network, and there are 5 guests"}},
+		{"a network is full", guest(`network = "n"`, `count = 7`), []string{
+			`x.toml:12: guest 1: count: network "n" has 6 addresses after its host's, and 7 guests want one`}},
+		{"a pool", step(`at = "1s"`, `what = "pool-size"`, `whom = "kvm2"`, `pool = "nope"`, `mib = 1`), []string{`x.toml:13: step 1: pool: unknown pool "nope"; allowed: default`}},
+		{"a network", step(`at = "1s"`, `what = "undefine-network"`, `whom = "kvm2"`, `network = "nope"`), []string{`x.toml:13: step 1: network: unknown network "nope"; allowed: default`}},
+		{"a network of a guest", step(`at = "1s"`, `what = "lease-again"`, `whom = "kvm2/p-07"`, `network = "nope"`, `address = "10.0.0.1/24"`), []string{
+			`x.toml:13: step 1: network: unknown network "nope"; allowed: default`}},
+		{"lists", "a = " + many("[", 3_000_000), []string{"x.toml:1: " + deep}},
+		{"inline tables", "\n" + many("a = {", 600_000), []string{"x.toml:2: " + deep}},
+		{"dotted key", many("a.", 1_000_000) + "a = 1", []string{"x.toml:1: " + deep}},
+		{"dotted table", "[" + many("a.", 1_000_000) + "a]", []string{"x.toml:1: " + deep}},
+		{"lists behind quotes", "a = \"\"\"x\"\"\"\"\nb = 'x'\nc = \"\\\"\"\nd = " + many("[", 3_000_000), []string{"x.toml:4: " + deep}},
+		{"lists over lines", "a = " + many("[\n", 1_000_000), []string{"x.toml:17: " + deep}},
+		{"lists behind a text without an end", "a = \"x\nb = " + many("[", 3_000_000), []string{"x.toml:2: " + deep}},
 	}
 }
 

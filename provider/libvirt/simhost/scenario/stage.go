@@ -204,19 +204,29 @@ func (st *Stage) callsOK(s *step) {
 	}
 }
 
-// define puts guests back that are absent, as they were declared.
-func (st *Stage) define(ids []string) {
+// define puts guests back that are absent, as they were declared. One that is
+// there already is as the step wants it, unless it, or another, stands in the way
+// by its name.
+func (st *Stage) define(ids []string) error {
+	var errs []error
 	for _, id := range ids {
 		g := st.specs[id]
-		h := st.byName[g.Host]
-		if h.Domain(g.Name) != nil {
-			continue // it is there already, or another has its name
+		if d := st.Domain(id); d != nil && !d.Gone() {
+			if name := d.Name(); name != g.Name {
+				errs = append(errs, fmt.Errorf("define: %s is there, by the name %q", id, name))
+			}
+			continue
+		}
+		if st.byName[g.Host].Domain(g.Name) != nil {
+			errs = append(errs, fmt.Errorf("define: host %s has another %q", g.Host, g.Name))
+			continue
 		}
 		if g.State == "absent" {
 			g.State = "off"
 		}
 		st.add(g)
 	}
+	return errors.Join(errs...)
 }
 
 // setAddress gives each guest another address; its end gives back what it had.
