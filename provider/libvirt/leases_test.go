@@ -226,24 +226,29 @@ func TestGet_leaseCodesAreTheNetworks(t *testing.T) {
 
 // The limit of a read that callers share is nobody's deadline.
 func TestReads_ourLimitIsNobodysDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, simhost.Options{}, nil)
-		r.nat("p-01")
-		if _, err := r.get(t, "p-01"); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second)
-		defer r.sim.Inject(simhost.Fault{Proc: simhost.ProcConnectGetAllDomainStats, Kind: simhost.FaultHang})()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, err := r.List(ctx)
-		if want := "host beelink: list domains: no answer within 5s"; err == nil || err.Error() != want ||
-			!errors.Is(err, provider.ErrTransient) || errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("List: %v, want %q, transient", err, want)
-		}
-		_, err = r.Get(ctx, provider.GetRequest{Domain: "p-01", Fresh: true})
-		if want := "host beelink: domain p-01: list domains: no answer within 5s"; err == nil || err.Error() != want || !errors.Is(err, provider.ErrTransient) {
-			t.Errorf("Get: %v, want %q, transient", err, want)
-		}
-	})
+	for want, read := range map[string]func(context.Context, *rig) error{
+		"host beelink: list domains: no answer within 5s": func(ctx context.Context, r *rig) error {
+			_, err := r.List(ctx)
+			return err
+		},
+		"host beelink: domain p-01: list domains: no answer within 5s": func(ctx context.Context, r *rig) error {
+			_, err := r.Get(ctx, provider.GetRequest{Domain: "p-01", Fresh: true})
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, simhost.Options{}, nil)
+			r.nat("p-01")
+			if _, err := r.get(t, "p-01"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+			defer r.sim.Inject(simhost.Fault{Proc: simhost.ProcConnectGetAllDomainStats, Kind: simhost.FaultHang})()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := read(ctx, r); err == nil || err.Error() != want || !errors.Is(err, provider.ErrTransient) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, want %q, transient", err, want)
+			}
+		})
+	}
 }
