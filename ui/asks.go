@@ -199,7 +199,7 @@ func (m *Model) cannotWrite(p *model.ProxyView) string {
 	if why := m.linkNotUp(p.Spec.Host); why != "" {
 		return why
 	}
-	if p.Domain == model.DomainMissing && p.Managed == nil {
+	if p.Domain == model.DomainMissing && (p.Managed == nil || foreign(p.Managed)) {
 		return fmt.Sprintf("%s: its domain is not defined on %s; e explains it", p.Spec.Name, p.Spec.Host)
 	}
 	return ""

@@ -34,6 +34,18 @@ func (m *Model) writeCell(p *model.ProxyView, w int) line {
 	return text(firstFit(w, m.th.g.ell, texts...), stBusy)
 }
 
+// foreign reports whether a managed VM was adopted first: virdeck did not make it,
+// and cannot make it again.
+func foreign(v *model.ManagedView) bool { return v.Template == "" }
+
+// again says whether a VM that is gone can be made again.
+func again(v *model.ManagedView) string {
+	if foreign(v) {
+		return "; virdeck did not make it, and cannot make it again"
+	}
+	return "; S makes it again"
+}
+
 // managedStory is for those whose VM is being written to, or waits for that.
 func (m *Model) managedStory(p *model.ProxyView) story {
 	v := p.Managed
@@ -54,6 +66,8 @@ func (m *Model) managedStory(p *model.ProxyView) story {
 			did: "virdeck does not try again by itself until its spec changes.",
 			can: "Mend what the host says, then r tries again.",
 		}
+	case v.Wish == "gone" && p.State != model.StateDeleting && foreign(v):
+		return story{is: "An operator had its domain removed.", did: "It is left so: virdeck did not make it, and cannot make it again.", can: "Take it out of the configuration."}
 	case v.Wish == "gone" && p.State != model.StateDeleting:
 		return story{is: "An operator had its VM deleted; it stays declared.", did: "It is left so.", can: "S makes it again, after a question."}
 	case v.LastError != "":
@@ -99,7 +113,7 @@ func (m *Model) detailManaged(b *pageBuf, v *model.ManagedView) {
 	switch {
 	case v.Wish == "":
 	case v.Built:
-		b.kv("wish", seg{clean(v.Wish), stText}, seg{"  " + wishWords(v.Wish), stDim})
+		b.kv("wish", seg{clean(v.Wish), stText}, seg{"  " + wishWords(v), stDim})
 	default:
 		b.kv("wish", seg{clean(v.Wish), stText}, seg{"  it was never complete yet", stDim})
 	}
@@ -107,7 +121,7 @@ func (m *Model) detailManaged(b *pageBuf, v *model.ManagedView) {
 	if !v.CreatedAt.IsZero() {
 		made = "  since " + age(m.at, v.CreatedAt)
 	}
-	if v.Template == "" {
+	if foreign(v) {
 		b.kv("template", seg{"none: virdeck did not make this VM, and cannot make it anew", stText})
 	} else {
 		b.kv("template", seg{clean(v.Template), stText})
@@ -163,14 +177,14 @@ func (b *pageBuf) managedNow(v *model.ManagedView) {
 	}
 }
 
-func wishWords(w string) string {
-	switch w {
+func wishWords(v *model.ManagedView) string {
+	switch v.Wish {
 	case "run":
 		return "it is to be there and to run"
 	case "stop":
 		return "an operator stopped it; S starts it"
 	case "gone":
-		return "it is to be removed, or was; S makes it again"
+		return "it is to be removed, or was" + again(v)
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -407,5 +408,58 @@ func TestReload_badFileAndLongPlan(t *testing.T) {
 	c.press("esc", "P")
 	if s := c.screen(t); lineOf(s, "change q") < 0 {
 		t.Errorf("\n%s", s)
+	}
+}
+
+// A promoted VM is not promised to come back: virdeck did not make it.
+func TestUX04_deleteOfAPromotedOneIsForGood(t *testing.T) {
+	c := at(t, "web-2", 120, 40)
+	c.eng.publish(func(s *model.Snapshot) {
+		v := *s.Hosts[2].Proxies[1].Managed
+		v.Template = ""
+		s.Hosts[2].Proxies[1].Managed = &v
+	})
+	c.pass(pollEvery)
+	says := func() string {
+		var s []string
+		for _, l := range c.dialog.body {
+			s = append(s, l.plain())
+		}
+		return strings.Join(s, " ")
+	}
+	c.press("delete")
+	if s := says(); !strings.Contains(s, "removed for good") || strings.Contains(s, "S makes it again") {
+		t.Error(s)
+	}
+	c.press("esc")
+	c.eng.publish(func(s *model.Snapshot) {
+		p := s.Hosts[2].Proxies[1]
+		v := *p.Managed
+		v.Wish, v.Plan = "gone", "it is not wanted any more"
+		p.Managed, p.State, p.Domain, p.Health.InRotation, p.IP = &v, model.StatePending, model.DomainMissing, false, netip.Addr{}
+	})
+	c.pass(pollEvery)
+	c.press("S")
+	if s := c.foot(t); !strings.Contains(s, "web-2: its domain is not defined on kvm3") || c.dialog != nil {
+		t.Errorf("%q", s)
+	}
+	c.press("delete")
+	if s := c.foot(t); !strings.Contains(s, "already; virdeck did not make it, and cannot make it again") || c.dialog != nil {
+		t.Errorf("%q", s)
+	}
+	p, h := c.snap.Proxy("web-2")
+	if tale := c.story(p, h); !strings.Contains(tale.did, "cannot make it again") || strings.Contains(tale.can, "S makes") {
+		t.Errorf("%+v", tale)
+	}
+	c.eng.publish(func(s *model.Snapshot) {
+		v := *s.Hosts[2].Proxies[1].Managed
+		v.Wish = "run"
+		s.Hosts[2].Proxies[1].Managed = &v
+	})
+	c.pass(pollEvery)
+	c.marks["web-1"], c.marks["web-2"] = struct{}{}, struct{}{}
+	c.press("delete")
+	if s := says(); !strings.Contains(s, "It stays declared: S makes it again.") || !strings.Contains(s, "web-2: It leaves the rotation and drains; then its domain is removed for good.") {
+		t.Error(s)
 	}
 }

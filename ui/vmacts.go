@@ -10,7 +10,7 @@ import (
 // recreate has other VMs take the place of managed ones.
 func (m *Model) recreate() {
 	m.askManaged(model.VerbRecreate, "Make %s anew", "recreate", func(p *model.ProxyView) string {
-		if p.Managed.Template == "" {
+		if foreign(p.Managed) {
 			return fmt.Sprintf("%s was adopted: virdeck did not make its VM and cannot make it anew", p.Spec.Name)
 		}
 		return ""
@@ -24,13 +24,19 @@ func (m *Model) recreate() {
 func (m *Model) remove() {
 	m.askManaged(model.VerbDelete, "Delete the VM of %s", "delete", func(p *model.ProxyView) string {
 		if p.Managed.Wish == "gone" {
-			return fmt.Sprintf("%s is being removed, or was, already; S makes it again", p.Spec.Name)
+			return fmt.Sprintf("%s is being removed, or was, already%s", p.Spec.Name, again(p.Managed))
 		}
 		return ""
 	}, func(n int) string {
 		return its(n, "It leaves the rotation and drains; then its VM is removed with the disk that virdeck made, and all that is on it is lost. It stays declared: S makes it again.",
 			"They leave the rotation and drain; then their VMs are removed with the disks that virdeck made, and all that is on them is lost. They stay declared: S makes them again.")
 	})
+}
+
+// foreignWords is what deleting means for VMs that virdeck did not make.
+func foreignWords(names []string) string {
+	return its(len(names), "It leaves the rotation and drains; then its domain is removed for good. virdeck did not make it: disks that it did not make stay, and it cannot be made again.",
+		"They leave the rotation and drain; then their domains are removed for good. virdeck did not make them: disks that it did not make stay, and they cannot be made again.")
 }
 
 func its(n int, one, many string) string {
@@ -60,6 +66,7 @@ func (m *Model) askManaged(v model.Verb, title, word string, refuse func(*model.
 		ps, why = nil, w
 	}
 	var cmds []model.Command
+	var others []string // whose VMs virdeck did not make
 	uids, pools := map[model.ProxyName]string{}, map[string]bool{}
 	for _, p := range ps {
 		w := ""
@@ -72,6 +79,9 @@ func (m *Model) askManaged(v model.Verb, title, word string, refuse func(*model.
 			why = w
 			continue
 		}
+		if foreign(p.Managed) {
+			others = append(others, clean(string(p.Spec.Name)))
+		}
 		cmds = append(cmds, command(v, p))
 		uids[p.Spec.Name], pools[p.Spec.Pool] = p.Managed.UID, true
 	}
@@ -79,7 +89,13 @@ func (m *Model) askManaged(v model.Verb, title, word string, refuse func(*model.
 		m.hint(why)
 		return
 	}
-	body := []line{text(consequence(len(cmds)), stText)}
+	body := []line{text(consequence(len(cmds)-len(others)), stText)}
+	switch {
+	case len(others) == len(cmds):
+		body = []line{text(foreignWords(others), stText)}
+	case len(others) > 0:
+		body = append(body, text(strings.Join(others, " ")+": "+foreignWords(others), stWarn))
+	}
 	d := &dialog{yes: word, title: fmt.Sprintf(title, cmds[0].Proxy) + fmt.Sprintf(" on %s?", cmds[0].Host)}
 	if len(cmds) > 1 {
 		d.title = strings.Replace(fmt.Sprintf(title, fmt.Sprintf("%d proxies", len(cmds)))+"?", "the VM of", "the VMs of", 1)
@@ -150,7 +166,7 @@ func (m *Model) release() {
 		switch {
 		case p.Spec.Backing == model.BackingExternal:
 			return string(p.Spec.Name) + " is external: take it out of the configuration"
-		case p.Managed != nil && p.Managed.Template != "":
+		case p.Managed != nil && !foreign(p.Managed):
 			return string(p.Spec.Name) + " was made by virdeck: take it out of the configuration, or delete it"
 		case p.Managed != nil:
 			return m.mayWrite()
