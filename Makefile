@@ -59,7 +59,7 @@ lab-modules:
 	@for s in .ci/run lab/*.sh lab/hosts/*.sh lab/guest/*.sh; do bash -n $$s; done
 
 race:
-	$(GO) test -race ./...
+	$(GO) test -race -short ./...
 
 tidy:
 	$(GO) mod tidy -diff

@@ -114,6 +114,25 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
+func TestPromoted_deletedIsAdoptedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManaged(t, "a")
+		f.bridged("a", "attic", "10.9.0.1")
+		f.decl.Proxies = f.fleet.decl
+		f.run()
+		f.within(20*time.Second, "in rotation", func() bool { return f.in() == 1 })
+		for _, v := range []model.Verb{model.VerbManage, model.VerbDelete} {
+			if op := f.do(model.Command{Verb: v, Host: "a", Proxy: "attic"}); op.State != model.OpDone {
+				t.Fatalf("%+v", op)
+			}
+		}
+		f.during(time.Minute, "the VM is gone, and none is made", func() bool { return len(f.domains()) == 0 })
+		if p := f.proxy("attic"); p.Managed != nil || p.Spec.Backing != model.BackingAdopted {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
 func TestOps_withdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newManaged(t, "a")

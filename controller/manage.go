@@ -11,14 +11,26 @@ import (
 // manageEvery is how often the fleet is looked over when nothing asks for it.
 const manageEvery = time.Second
 
+// manageGap is the rest after each look, however much asks for the next: a pass
+// costs the whole fleet, and a thousand creates that end ask a thousand times.
+const manageGap = 50 * time.Millisecond
+
 // manage decides what the managed VMs need, and has it done. It is the only
 // goroutine that decides; the writes themselves run beside it. A panic in it is
 // logged, and it goes on.
 func (c *Controller) manage(ctx context.Context) {
 	t := time.NewTicker(manageEvery)
 	defer t.Stop()
+	gap := time.NewTimer(0)
+	defer gap.Stop()
 	for {
 		c.guard("manage", func() { c.managePass(time.Now()) })
+		gap.Reset(manageGap)
+		select {
+		case <-ctx.Done():
+			return
+		case <-gap.C:
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -104,6 +116,9 @@ func (h *host) managePass(now time.Time) (plan []model.PlanItem, due []launch) {
 			h.leave(p, d, now)
 		case d.job != jobNone && h.mayWrite(&d) && d.wait == "":
 			due = append(due, h.begin(p, d, now))
+		}
+		if p.m == nil {
+			continue // it was promoted, and is an adopted one again
 		}
 		if d.job != jobNone && p.m.busy == jobNone {
 			p.m.done = d // with what it waits for
@@ -191,6 +206,11 @@ func (h *host) gone(p *proxy, now time.Time) {
 		h.tellSame(p, note{what: "its VM is gone; another one takes its place"}, now)
 		h.renew(p, now)
 		h.c.kickManage()
+	case m.adopted && m.removed:
+		h.tellSame(p, note{what: "its VM is gone; virdeck did not make it, and cannot make another"}, now)
+		h.endOps(p, nil, "removed", now)
+		p.m, p.spec.Backing, p.st = nil, model.BackingAdopted, status{}
+		h.settle(p, now)
 	case m.wish == wishGone && (m.built || m.removed):
 		h.tellSame(p, note{what: "its VM is gone"}, now)
 		h.endOps(p, nil, "removed", now)

@@ -127,7 +127,7 @@ func (m *managed) view(p *proxy) *model.ManagedView {
 		return nil
 	}
 	v := &model.ManagedView{
-		UID: m.uid, Domain: p.spec.Domain, Template: m.spec.Template.Name, SpecHash: m.spec.Hash(),
+		UID: m.uid, Adopted: m.adopted, Domain: p.spec.Domain, Template: m.spec.Template.Name, SpecHash: m.spec.Hash(),
 		BuiltHash: m.owner.SpecHash, Owner: m.owner, Wish: m.wish.String(), Built: m.built,
 		LastError: m.lastErr, Latched: m.latched, Fails: m.fails, RetryAt: m.retryAt, CreatedAt: m.created,
 	}

@@ -443,7 +443,7 @@ func TestManaged_recreateAndDelete(t *testing.T) {
 
 // A kill at any time, and a restart: the declared VMs, and none besides.
 func TestManaged_killedAtAnyTime(t *testing.T) {
-	for after := time.Duration(0); after < 6*time.Second; after += 150 * time.Millisecond {
+	for after := time.Duration(0); after < 6*time.Second; after += 250 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
 			f := newManaged(t, "a", "b")
 			f.pool(4)
@@ -506,26 +506,36 @@ func TestManaged_aStoreThatFailsHoldsEveryWrite(t *testing.T) {
 }
 
 func TestManaged_createsAreBoundedPerHost(t *testing.T) {
+	n := 1000
+	if testing.Short() {
+		n = 100
+	}
 	synctest.Test(t, func(t *testing.T) {
-		f := newManaged(t, "a", "b")
+		f := newManaged(t, "a", "b", "c", "d")
 		f.set.Poll = time.Minute
-		f.pool(200)
-		most := 0
+		for _, s := range f.sims {
+			s.Inject(simhost.Fault{Proc: simhost.ProcDomainDefineXMLFlags, Kind: simhost.FaultDelay, Delay: 500 * time.Millisecond})
+		}
+		f.pool(n)
 		f.run()
-		for start := time.Now(); f.in() < 200; time.Sleep(20 * time.Millisecond) {
+		most := 0
+		for start := time.Now(); f.in() < n; time.Sleep(200 * time.Millisecond) {
 			for _, h := range f.Snapshot().Hosts {
-				n := 0
+				under := 0
 				for _, p := range h.Proxies {
-					n += boolInt(p.Managed.Write == "create")
+					under += boolInt(p.Managed.Write == "create")
 				}
-				most = max(most, n)
+				most = max(most, under)
 			}
-			if time.Since(start) > 5*time.Minute {
-				t.Fatalf("%d in rotation after 5 minutes", f.in())
+			if time.Since(start) > 10*time.Minute {
+				t.Fatalf("%d in rotation after 10 minutes", f.in())
 			}
 		}
-		if most > 8 {
-			t.Errorf("%d creates at one time on one host, want 8 at most", most)
+		if most != 8 {
+			t.Errorf("%d creates at one time on one host, want 8", most)
+		}
+		if got := len(f.domains()); got != n {
+			t.Errorf("%d domains, want %d", got, n)
 		}
 	})
 }

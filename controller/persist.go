@@ -42,6 +42,7 @@ func (c *Controller) persist(now time.Time) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), storeLimit)
 	defer cancel()
 	if err := c.store.Apply(ctx, changes...); err != nil {
+		c.unsaved()
 		if c.storeErr.Swap(new(err.Error())) == nil {
 			c.log.Error("store", "error", err.Error(), "records", len(changes))
 		}
@@ -53,6 +54,13 @@ func (c *Controller) persist(now time.Time) bool {
 	c.beat = now
 	saved()
 	return true
+}
+
+// unsaved has every record compared again: nobody knows which were written.
+func (c *Controller) unsaved() {
+	for _, h := range c.hosts() {
+		h.each(func(p *proxy) { p.unsaved = true })
+	}
 }
 
 // changes gathers what differs from what was saved, and returns what notes that
@@ -72,6 +80,10 @@ func (c *Controller) changes(now time.Time) (out []store.Change, saved func()) {
 	for _, h := range c.hosts() {
 		h.mu.Lock()
 		for _, p := range h.proxies {
+			if !p.unsaved {
+				continue
+			}
+			p.unsaved = false
 			if rec := h.record(p); !reflect.DeepEqual(rec, p.saved) {
 				out = append(out, store.PutProxy(rec))
 				recs = append(recs, kept{h, p, rec})

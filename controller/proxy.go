@@ -21,6 +21,7 @@ type proxy struct {
 	st       status
 	m        *managed    // nil for those that are not managed
 	saved    store.Proxy // what of it the store has
+	unsaved  bool        // something may have changed since
 	drained  bool
 	restored bool                             // was in rotation before the restart; until it is first tracked
 	tracked  map[netip.Addr]model.Incarnation // what health was told to probe
@@ -121,6 +122,7 @@ func keep(evs []model.Event, ev model.Event) []model.Event {
 // refresh derives state, conditions and view anew, and tells of a change. The
 // host's mutex is held.
 func (h *host) refresh(p *proxy, now time.Time) {
+	p.unsaved = true
 	hl := h.healthOf(p)
 	readErr, failed := p.st.readErr, !p.st.failed.IsZero()
 	if h.misconfig != "" {

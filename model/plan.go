@@ -34,6 +34,7 @@ const (
 // ManagedView is what belongs to a managed proxy alone.
 type ManagedView struct {
 	UID       string
+	Adopted   bool // promoted: virdeck did not make its VM, and cannot make it again
 	Domain    string
 	Template  string
 	SpecHash  string // wanted

@@ -36,7 +36,7 @@ func (m *Model) writeCell(p *model.ProxyView, w int) line {
 
 // foreign reports whether a managed VM was adopted first: virdeck did not make it,
 // and cannot make it again.
-func foreign(v *model.ManagedView) bool { return v.Template == "" }
+func foreign(v *model.ManagedView) bool { return v.Adopted }
 
 // again says whether a VM that is gone can be made again.
 func again(v *model.ManagedView) string {

@@ -210,7 +210,7 @@ func TestUX06_managedKeysThatCannotActSayWhy(t *testing.T) {
 		v.Wish = "gone"
 		s.Hosts[2].Proxies[0].Managed = &v
 		w := *s.Hosts[2].Proxies[1].Managed
-		w.Template = ""
+		w.Template, w.Adopted = "", true
 		s.Hosts[2].Proxies[1].Managed = &w
 	})
 	c.pass(pollEvery)
@@ -416,7 +416,7 @@ func TestUX04_deleteOfAPromotedOneIsForGood(t *testing.T) {
 	c := at(t, "web-2", 120, 40)
 	c.eng.publish(func(s *model.Snapshot) {
 		v := *s.Hosts[2].Proxies[1].Managed
-		v.Template = ""
+		v.Template, v.Adopted = "", true
 		s.Hosts[2].Proxies[1].Managed = &v
 	})
 	c.pass(pollEvery)

@@ -179,10 +179,8 @@ func (h *Host) pool(name string) *pool {
 // volumeAt returns the volume that is this file, of any pool, or nil.
 func (h *Host) volumeAt(file string) *volume {
 	for _, p := range h.pools {
-		for _, v := range p.volumes {
-			if v.path() == file {
-				return v
-			}
+		if v := p.volume(path.Base(file)); v != nil && v.path() == file {
+			return v
 		}
 	}
 	return nil
