@@ -108,6 +108,8 @@ func TestLeases_manyHungNetworks(t *testing.T) {
 		r := newRig(t, simhost.Options{Networks: nets}, nil)
 		for i := range nets {
 			r.sim.AddDomain(simhost.DomainSpec{Name: fmt.Sprint("vm", i), Running: true, NICs: []simhost.NIC{{Network: nets[i].Name}}})
+		}
+		for i := range nets {
 			if in, err := r.get(t, fmt.Sprint("vm", i)); err != nil || kinds(in)[0] != addrs {
 				t.Fatalf("%v, %v", kinds(in), err)
 			}

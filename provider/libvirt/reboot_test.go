@@ -90,6 +90,7 @@ func TestGet_seenOff(t *testing.T) {
 		if err := d.Destroy(); err != nil {
 			t.Fatal(err)
 		}
+		time.Sleep(time.Second) // virtual; a look of the same instant would do for both
 		if off, err := r.get(t, "vm"); err != nil || off.State != model.InstanceStopped {
 			t.Fatalf("off: %v, %v", off.State, err)
 		}
