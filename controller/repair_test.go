@@ -180,7 +180,7 @@ func TestApply_whatStaysKeepsItsPlace(t *testing.T) {
 		f.run()
 		f.within(30*time.Second, "all in", func() bool { return f.in() == 4 })
 		since := f.proxy("old-1").Health.Since
-		gen := f.Snapshot().Hosts[1].Link.Generation
+		up := f.Snapshot().Hosts[1].Link.Since
 		d := f.decl
 		d.Hosts = []HostSpec{f.specs[0], f.specs[1]}
 		d.Hosts[0].Key = "reached in another way"
@@ -198,8 +198,8 @@ func TestApply_whatStaysKeepsItsPlace(t *testing.T) {
 		if now := f.proxy("old-1").Health.Since; now != since {
 			t.Errorf("old-1 is in since %s, before the reload since %s", now, since)
 		}
-		if s := f.Snapshot().Hosts[1].Link; s.Generation != gen {
-			t.Errorf("the link of b, which did not change, is generation %d, before %d", s.Generation, gen)
+		if s := f.Snapshot().Hosts[1].Link; s.Since != up {
+			t.Errorf("the link of b, which did not change, is up since %s, before since %s", s.Since, up)
 		}
 		// Declared again: from the beginning, since it was let go.
 		if err := f.Apply(f.decl, f.set); err != nil {
