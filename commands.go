@@ -333,6 +333,12 @@ func printStatus(w io.Writer, st model.Status) error {
 	for _, n := range st.Notices {
 		_, _ = fmt.Fprintln(tw, "!", ui.Clean(n))
 	}
+	for _, p := range st.Pools {
+		_, _ = fmt.Fprintf(tw, "pool %s\t%d declared\t%d there\t%d in rotation\n", ui.Clean(p.Name), p.Declared, p.Members, p.InRotation)
+	}
+	if n := len(st.Plan); n > 0 {
+		_, _ = fmt.Fprintf(tw, "plan: %s; see virdeck plan\n", plural(n, "thing to do or to wait for", "things to do or to wait for"))
+	}
 	for _, h := range st.Hosts {
 		if h.Link == nil {
 			_, _ = fmt.Fprintf(tw, "\n%s\n", ui.Clean(h.Name))

@@ -27,8 +27,9 @@ type rig struct {
 	h    *labHost
 	prov *libvirt.Host
 
-	mu     sync.Mutex
-	events []provider.Event
+	mu       sync.Mutex
+	events   []provider.Event
+	building bool // VMs may have to be swept away
 
 	owed  map[owing]bool // what must still be done to be sound again
 	mends []func() error // the same, for faults that have no opposite
