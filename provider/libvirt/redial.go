@@ -62,7 +62,7 @@ func (l *Link) endDial() {
 }
 
 // lastWords is how long a dialer that ran out of time may take to say in what.
-const lastWords = 100 * time.Millisecond
+const lastWords = 250 * time.Millisecond
 
 // dial calls the dialer, and does not wait for one that outlasts ctx: such a
 // connection is closed when it comes.

@@ -193,6 +193,12 @@ func (s *session) recount() {
 	}
 }
 
+// twinAgain is after how long a read of the host itself may be tried beside one
+// that was abandoned, once: if a single call of it was lost, the host would be
+// unreadable for ever. A domain's stays refused, since another such call would
+// take another slot from its neighbours for one guest's trouble.
+const twinAgain = 30 * time.Second
+
 // twin returns a channel that is closed at the end of a read that is the same as
 // c and whose caller has left, or nil. While it is in the daemon another one would
 // wait for the same thing, and take a slot from a neighbour for it.
@@ -205,13 +211,20 @@ func (s *session) twin(c call) <-chan struct{} {
 	if s.left[ClassRead] == 0 {
 		return nil
 	}
-	what := c.text()
+	what, n := c.text(), 0
+	var last *callRecord
 	for _, r := range s.calls {
-		if r.abandoned && r.class == ClassRead && r.what == what {
-			return r.returned
+		if !r.abandoned || r.class != ClassRead || r.what != what {
+			continue
+		}
+		if n++; last == nil || r.started.After(last.started) {
+			last = r
 		}
 	}
-	return nil
+	if n == 0 || n == 1 && c.Domain == "" && time.Since(last.started) >= twinAgain {
+		return nil
+	}
+	return last.returned
 }
 
 func (s *session) abandoned() int { return s.left[ClassRead] + s.left[ClassAgent] + s.left[ClassWrite] }

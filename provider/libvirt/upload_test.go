@@ -156,3 +156,49 @@ func TestTransfer_bounded(t *testing.T) {
 		}
 	})
 }
+
+// A transfer obeys its caller while it is being dialled, and Close in every phase.
+func TestTransfer_obeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, simhost.Options{}, nil)
+		r.sim.AddVolume("default", simhost.VolumeSpec{Name: "v", Capacity: 1 << 20})
+		if _, err := r.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		upload := func(ctx context.Context) error {
+			return r.Upload(ctx, "default", "v", strings.NewReader("x"), 1, nil)
+		}
+		r.sim.Freeze()
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := upload(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, provider.ErrLinkDown) || time.Since(start) != 100*time.Millisecond {
+			t.Errorf("while it is dialled: %v after %s, want the caller's own 100ms", err, time.Since(start))
+		}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		start = time.Now()
+		if err := upload(gone); !errors.Is(err, context.Canceled) || time.Since(start) != 0 {
+			t.Errorf("a caller who has left: %v after %s", err, time.Since(start))
+		}
+		start = time.Now()
+		err := upload(t.Context())
+		if want := "host beelink: upload to volume default/v: link down: connected, but the daemon does not answer"; errText(err) != want || time.Since(start) != 5*time.Second {
+			t.Errorf("%v after %s, want %s", err, time.Since(start), want)
+		}
+		r.sim.Thaw()
+		time.Sleep(10 * time.Second)
+		defer r.sim.Inject(simhost.Fault{Proc: simhost.ProcStoragePoolLookupByName, Kind: simhost.FaultHang})()
+		errs := make(chan error)
+		for range maxApart + 1 { // one waits for its turn
+			go func() { errs <- upload(context.Background()) }()
+		}
+		time.Sleep(time.Second)
+		r.Close()
+		for range maxApart + 1 {
+			if err := <-errs; errText(err) != "host beelink: upload to volume default/v: link down: closed by virdeck" {
+				t.Errorf("at the end of the link: %v", err)
+			}
+		}
+	})
+}
