@@ -127,8 +127,11 @@ func (f *fleet) dialProxy(ctx context.Context, network, address string) (net.Con
 	}
 	var way *simhost.Host
 	for _, h := range f.sims {
+		if way == nil {
+			way = h // where nobody has the address, any host says so
+		}
 		for _, d := range h.Domains() {
-			if way == nil || d.ID() > 0 && slices.Contains(d.Addresses(), ap.Addr()) {
+			if d.ID() > 0 && slices.Contains(d.Addresses(), ap.Addr()) {
 				way = h
 			}
 		}

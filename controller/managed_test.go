@@ -468,6 +468,42 @@ func TestManaged_killedAtAnyTime(t *testing.T) {
 	}
 }
 
+// The same in the middle of a roll and of scaling down.
+func TestManaged_killedWhileItRolls(t *testing.T) {
+	for after := time.Duration(0); after < 40*time.Second; after += 1700 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			f := newManaged(t, "a", "b")
+			f.pool(4)
+			f.run()
+			f.settle(4, 30*time.Second)
+			f.stop()
+			dying := &mortal{Memory: f.store}
+			f.keep = dying
+			bigger := f.decl.Templates["small"]
+			bigger.MemoryMB = 256
+			f.decl.Templates = map[string]model.Template{"small": bigger}
+			f.decl.Pools = []model.PoolSpec{f.decl.Pools[0]}
+			f.decl.Pools[0].Count, f.decl.Pools[0].MinAvailable = 3, 2
+			f.run()
+			time.Sleep(after)
+			dying.dead.Store(true)
+			f.stop()
+			f.keep = nil
+			f.run()
+			f.settle(3, 3*time.Minute)
+			f.within(3*time.Minute, "all of the new template", func() bool {
+				for _, n := range []string{"web-1", "web-2", "web-3"} {
+					p, _ := f.Snapshot().Proxy(model.ProxyName(n))
+					if p == nil || p.Managed.BuiltHash != p.Managed.SpecHash || !p.Health.InRotation {
+						return false
+					}
+				}
+				return len(f.domains()) == 3
+			})
+		})
+	}
+}
+
 // mortal is a store that takes nothing more once its process is dead.
 type mortal struct {
 	*store.Memory

@@ -128,8 +128,11 @@ func (h *host) record(p *proxy) store.Proxy {
 			r.SpecHash = m.hash
 		}
 		switch {
-		case m.wish == wishGone:
+		case m.retired && m.grace.IsZero():
 			r.Wish = store.WishDeleting
+		case m.retired: // it is not declared any more; if it is again, it stays
+		case m.wish == wishGone:
+			r.Wish = store.WishRemoved
 		case m.replace != "":
 			r.Wish = store.WishRecreating
 		case m.wish == wishStop:
@@ -162,8 +165,12 @@ func (h *host) restore(p *proxy, now time.Time) {
 	m.built, m.hash = r.SpecHash != "", r.SpecHash
 	m.proven = r.InRotation
 	switch r.Wish {
-	case store.WishDeleting:
+	case store.WishRemoved:
 		m.wish = wishGone
+	case store.WishDeleting:
+		if m.pool != "" { // its pool had decided; one that is declared by itself is wanted again
+			m.wish, m.retired = wishGone, true
+		}
 	case store.WishRecreating:
 		m.replace = "another VM was to take its place when virdeck stopped"
 		m.operator = true // it was counted when it began

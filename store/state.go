@@ -34,13 +34,14 @@ const (
 	WishPresent    Wish = "present"
 	WishStopped    Wish = "stopped"    // by an operator; not started again
 	WishRecreating Wish = "recreating" // its VM is being removed, for another one
+	WishRemoved    Wish = "removed"    // its VM was removed by an operator; it stays declared
 	WishDeleting   Wish = "deleting"   // being removed; the record goes last
 )
 
 // Known reports whether w is a wish.
 func (w Wish) Known() bool {
 	switch w {
-	case WishPresent, WishStopped, WishRecreating, WishDeleting:
+	case WishPresent, WishStopped, WishRecreating, WishRemoved, WishDeleting:
 		return true
 	}
 	return false
