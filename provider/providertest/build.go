@@ -118,7 +118,7 @@ func (c *suite) finished(b provider.Build) model.Instance {
 	if left := rig.Left(); !slices.Contains(left, id.Domain) {
 		c.Errorf("no domain %s among %q", id.Domain, left)
 	}
-	ctx, cancel := c.ctx(c.pat.Call)
+	ctx, cancel := c.ctx(c.whole()) // a transfer, not a call
 	defer cancel()
 	spec, err := h.Recover(ctx, id.Domain)
 	if err != nil || spec.Port != b.Spec.Port || spec.Creds != b.Spec.Creds {
