@@ -152,7 +152,7 @@ func TestLink_cloggedClock(t *testing.T) {
 		"writes, and a read returns": {ClassWrite, 3, late},
 		"agents, and reads are abandoned on ": {ClassAgent, 2, func(t *testing.T, l *Link, sim *simhost.Host) {
 			late(t, l, sim)
-			time.Sleep(time.Second)
+			time.Sleep(2 * time.Second)
 			late(t, l, sim)
 		}},
 	} {
