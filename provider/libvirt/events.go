@@ -89,6 +89,9 @@ const agentConnected = 1
 // registered us, since go-libvirt's sender waits for its reader without a way
 // out.
 func (h *Host) subscribe(ctx context.Context, l *Link, s *session, sub *subscription) error {
+	if err := ctx.Err(); err != nil {
+		return err // or it might still be asked, and be granted to nobody
+	}
 	_, err := onLone(ctx, l, s, sub.q, call{Class: ClassRead, What: "subscribe to " + sub.what + " events"},
 		func(v *golibvirt.Libvirt) (struct{}, error) {
 			ch, err := v.SubscribeEvents(s.ctx, sub.id, nil)

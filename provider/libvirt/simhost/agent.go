@@ -32,13 +32,16 @@ const jobWait = 30 * time.Second
 // waits for the agent, and returns what it lists. Order and codes are those of
 // the QEMU driver. The context is the daemon's.
 func (d *Domain) withAgent(ctx context.Context) ([]Interface, *Error) {
+	d.h.mu.Lock()
+	job := d.guest.job // the same for all its life, beside what is not
+	d.h.mu.Unlock()
 	wait := time.NewTimer(jobWait)
 	defer wait.Stop()
 	select {
-	case d.guest.job <- struct{}{}:
+	case job <- struct{}{}:
 	default:
 		select {
-		case d.guest.job <- struct{}{}:
+		case job <- struct{}{}:
 		case <-wait.C:
 			return nil, fail(fromQEMU, libvirt.ErrOperationTimeout, "cannot acquire state change lock "+
 				"(held by agent=remoteDispatchDomainInterfaceAddresses)")
@@ -46,7 +49,7 @@ func (d *Domain) withAgent(ctx context.Context) ([]Interface, *Error) {
 			return nil, lost()
 		}
 	}
-	defer func() { <-d.guest.job }()
+	defer func() { <-job }()
 	return d.askAgent(ctx)
 }
 
