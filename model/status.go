@@ -63,6 +63,7 @@ type LinkJSON struct {
 	InFlight    int        `json:"in_flight"`
 	RoundTripMS float64    `json:"round_trip_ms"`
 	Endpoint    string     `json:"endpoint"`
+	EventsOff   string     `json:"events_off,omitempty"` // which events the host does not tell, and why
 }
 
 // ProxyStatus is one proxy.
@@ -220,7 +221,7 @@ func hostStatus(h *HostView) HostStatus {
 		hs.Link = &LinkJSON{
 			State: l.State.String(), Generation: l.Generation, Since: l.Since, Phase: l.Phase,
 			NextRetry: timePtr(l.NextRetry), InFlight: l.InFlight, RoundTripMS: ms(l.RoundTrip),
-			Endpoint: l.Endpoint,
+			Endpoint: l.Endpoint, EventsOff: l.EventsOff,
 		}
 		if l.State != LinkUp {
 			hs.Link.Error = l.LastError

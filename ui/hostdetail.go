@@ -35,6 +35,9 @@ func (m *Model) hostDetail(h *model.HostView, w int) []line {
 			b.kv("last error", seg{clean(l.LastError), st})
 			b.kv("", seg{orWord(age(m.at, l.LastErrAt), "?") + " ago", stDim})
 		}
+		if l.EventsOff != "" {
+			b.kv("events", seg{"missing, so changes are seen at the next look: " + clean(l.EventsOff), stWarn})
+		}
 		b.kv("uri", seg{clean(publicURI(h.URI)), stText})
 		if l.Endpoint != "" {
 			b.kv("endpoint", seg{clean(l.Endpoint), stText})
