@@ -75,11 +75,13 @@ type frameConn struct {
 	asked outstanding
 	auth  atomic.Pointer[[]byte] // the ways of authentication that the daemon named, in XDR
 
-	rbuf []byte // of a whole frame, still to be handed on
+	rbuf   []byte        // of a whole frame, still to be handed on
+	hold   bool          // the open call was answered: see Read
+	opened chan struct{} // closed when go-libvirt has returned from it
 }
 
 func newFrameConn(c net.Conn, onDead func(error)) *frameConn {
-	f := &frameConn{Conn: c, onDead: onDead, epoch: time.Now(), in: make(chan struct{}, 1)}
+	f := &frameConn{Conn: c, onDead: onDead, epoch: time.Now(), in: make(chan struct{}, 1), opened: make(chan struct{})}
 	f.lived()
 	return f
 }
@@ -251,11 +253,18 @@ func (f *frameConn) ponged() {
 	f.lived()
 }
 
-// Read hands on whole frames in pieces, keepalive taken out.
+// Read hands on whole frames in pieces, keepalive taken out. go-libvirt writes, at
+// the end of its Connect, what its watcher reads at the end of reading, without a
+// lock: so the one waits here for the other. It comes: the answer to the open call
+// is all that Connect still waited for.
 func (f *frameConn) Read(p []byte) (int, error) {
 	for len(f.rbuf) == 0 {
 		if err := f.nextFrame(); err != nil {
-			return 0, f.fail(err)
+			err = f.fail(err)
+			if f.hold {
+				<-f.opened
+			}
+			return 0, err
 		}
 	}
 	n := copy(p, f.rbuf)
@@ -331,9 +340,14 @@ func (f *frameConn) body(h []byte, n int64) error {
 	if f.rbuf = frame; binary.BigEndian.Uint32(frame[16:]) != typeMessage {
 		f.lived()
 	}
-	if binary.BigEndian.Uint32(frame[12:]) == procAuthList && binary.BigEndian.Uint32(frame[24:]) == statusOK {
-		ways := bytes.Clone(frame[frameHeader:])
-		f.auth.Store(&ways)
+	if binary.BigEndian.Uint32(frame[24:]) == statusOK {
+		switch binary.BigEndian.Uint32(frame[12:]) {
+		case procAuthList:
+			ways := bytes.Clone(frame[frameHeader:])
+			f.auth.Store(&ways)
+		case procOpen:
+			f.hold = true
+		}
 	}
 	return nil
 }

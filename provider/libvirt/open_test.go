@@ -74,3 +74,26 @@ func TestOpen_refused(t *testing.T) {
 		})
 	}
 }
+
+// A connection that ends just when it is opened: go-libvirt's watcher of it must
+// not meet its Connect. Nothing but the race detector sees the difference.
+func TestOpen_endsAtOnce(t *testing.T) {
+	for range 100 {
+		c, err := fakeDaemon(func(c net.Conn, a asked) bool {
+			if a.proc != procOpen {
+				return false
+			}
+			_, _ = c.Write(a.answer(nil))
+			_ = c.Close()
+			return true
+		})(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSession(c, 4)
+		if err := s.open(t.Context(), "x", func(string) {}); err == nil {
+			t.Fatal("a connection that has ended is open")
+		}
+		s.kill(errClosed)
+	}
+}

@@ -30,9 +30,10 @@ const (
 	procDownload = 209
 )
 
-// procAuthList asks which ways of authentication the daemon has; authSASL is one
+// procOpen opens the daemon's driver; procAuthList asks which ways of authentication the daemon has; authSASL is one
 // (remote_auth_type).
 const (
+	procOpen     = 1
 	procAuthList = 66
 	authSASL     = 1
 )
@@ -127,7 +128,7 @@ func nothing(*walk) bool   { return true }
 // replyShape returns the form of the reply to a procedure that virdeck calls.
 func replyShape(proc uint32) (shape, bool) {
 	switch proc {
-	case 1, 2, // open, close
+	case procOpen, 2, // open, close
 		12, 33, 234, 258, 317, // destroy, shutdown, destroy and shutdown with flags, deregister
 		29, 94, 231, 264, // set autostart, delete a volume, undefine with flags, set metadata
 		procUpload, procDownload: // the stream follows

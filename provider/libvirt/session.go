@@ -98,6 +98,7 @@ func (s *session) open(ctx context.Context, uri string, phase func(string)) erro
 	go func() {
 		phase("handshake")
 		err := s.lv.ConnectToURI(golibvirt.ConnectURI(uri))
+		close(s.conn.opened)
 		if err == nil {
 			phase("verify")
 			_, err = s.lv.ConnectGetLibVersion()
