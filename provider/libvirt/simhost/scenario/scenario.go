@@ -87,6 +87,8 @@ func Load(file string, base *Scenario) (*Scenario, error) {
 	switch {
 	case err != nil:
 		return nil, Problems{{File: file, Msg: "cannot be read: " + reason(err)}}
+	case !info.Mode().IsRegular(): // a device or a pipe may never end
+		return nil, Problems{{File: file, Msg: "cannot be read: it is not a regular file"}}
 	case info.Size() > maxFile:
 		return nil, Problems{{File: file, Msg: fmt.Sprintf("is longer than %d MiB", maxFile>>20)}}
 	}

@@ -139,6 +139,15 @@ func outOfRange(step func(...string) string) []wrong {
 	}
 }
 
+func TestLoad_noRegularFile(t *testing.T) {
+	for _, file := range []string{"/dev/zero", "."} {
+		_, err := Load(file, nil)
+		if err == nil || err.Error() != file+": cannot be read: it is not a regular file" {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
 func TestLoad_missing(t *testing.T) {
 	_, err := Load("nothing.toml", nil)
 	if err == nil || err.Error() != "nothing.toml: cannot be read: no such file or directory" {
