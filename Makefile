@@ -74,7 +74,7 @@ fuzz:
 	    grep -oE '^func Fuzz[A-Za-z0-9_]+' $$f | while read -r _ name; do \
 	        case $$name in FuzzFrame*) time=$(FRAMETIME);; *) time=$(FUZZTIME);; esac; \
 	        echo "fuzz $$(dirname $$f) $$name $$time"; \
-	        $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $$time $$(dirname $$f) </dev/null; done; done
+	        $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $$time -fuzzminimizetime 5x $$(dirname $$f) </dev/null; done; done
 
 bench: ## benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...

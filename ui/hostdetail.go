@@ -48,8 +48,8 @@ func (m *Model) hostDetail(h *model.HostView, w int) []line {
 			if n == (model.CallCount{}) {
 				continue
 			}
-			b.kv("", seg{fmt.Sprintf("%s: %d answered, %d of them with an error; %d not asked, %d left by their caller",
-				model.CallClass(i), n.Done, n.Failed, n.NotAsked, n.Left), stDim})
+			b.kv("", seg{fmt.Sprintf("%s: %d answered, %d of them with an error; %d not asked, %d found no link, %d left by their caller",
+				model.CallClass(i), n.Done, n.Failed, n.NotAsked, n.Down, n.Left), stDim})
 		}
 		if l.ClockKnown {
 			b.kv("clock", seg{offset(l.ClockDiff) + " against ours", stText}, seg{fmt.Sprintf("  right to %.0fs; from the leases", l.ClockError.Seconds()), stDim})

@@ -32,6 +32,10 @@ type flight[T any] struct {
 // whatever had made older ones void when get was called. The fetch runs in a
 // goroutine of its own and ends by itself; ctx ends this caller's wait alone.
 func (s *shared[T]) get(ctx context.Context, notBefore time.Time, fetch func() (T, error)) (T, error) {
+	if err := ctx.Err(); err != nil {
+		var zero T
+		return zero, err // who has left asks nothing
+	}
 	s.mu.Lock()
 	turn := s.turn
 	for {
