@@ -1,13 +1,13 @@
 package libvirt
 
 import (
-	"crypto/sha1" //nolint:gosec // UUIDv5 is made of it (RFC 9562, 5.5)
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"strings"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
+	"github.com/google/uuid"
 
 	"virdeck/model"
 )
@@ -25,7 +25,7 @@ type identity struct {
 }
 
 // namespace is virdeck's, for UUIDv5.
-var namespace = [16]byte{0x6f, 0x1c, 0x1d, 0x0b, 0x8c, 0x44, 0x4e, 0x0e, 0x9d, 0x0f, 0x5a, 0x1f, 0x3c, 0x55, 0x21, 0x07}
+var namespace = uuid.UUID{0x6f, 0x1c, 0x1d, 0x0b, 0x8c, 0x44, 0x4e, 0x0e, 0x9d, 0x0f, 0x5a, 0x1f, 0x3c, 0x55, 0x21, 0x07}
 
 // The longest parts of a domain's name. Its files must fit a file system with
 // what libvirt and QEMU put around the name, the whole also a host name.
@@ -52,16 +52,7 @@ func nameTail(o model.Owner) string {
 	return "-" + hex.EncodeToString(sum[:3])
 }
 
-func uuidV5(name string) golibvirt.UUID {
-	h := sha1.New() //nolint:gosec // see above
-	_, _ = h.Write(namespace[:])
-	_, _ = h.Write([]byte(name)) // a hash never fails to write
-	var u golibvirt.UUID
-	copy(u[:], h.Sum(nil))
-	u[6] = u[6]&0x0f | 0x50
-	u[8] = u[8]&0x3f | 0x80
-	return u
-}
+func uuidV5(name string) golibvirt.UUID { return golibvirt.UUID(uuid.NewSHA1(namespace, []byte(name))) }
 
 // macOf is in the range that QEMU uses, as every tool expects of a guest.
 func macOf(key string) string {
