@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
-	"github.com/google/uuid"
+	guuid "github.com/google/uuid"
 
 	"virdeck/model"
 )
@@ -25,7 +25,7 @@ type identity struct {
 }
 
 // namespace is virdeck's, for UUIDv5.
-var namespace = uuid.UUID{0x6f, 0x1c, 0x1d, 0x0b, 0x8c, 0x44, 0x4e, 0x0e, 0x9d, 0x0f, 0x5a, 0x1f, 0x3c, 0x55, 0x21, 0x07}
+var namespace = guuid.UUID{0x6f, 0x1c, 0x1d, 0x0b, 0x8c, 0x44, 0x4e, 0x0e, 0x9d, 0x0f, 0x5a, 0x1f, 0x3c, 0x55, 0x21, 0x07}
 
 // The longest parts of a domain's name. Its files must fit a file system with
 // what libvirt and QEMU put around the name, the whole also a host name.
@@ -52,7 +52,9 @@ func nameTail(o model.Owner) string {
 	return "-" + hex.EncodeToString(sum[:3])
 }
 
-func uuidV5(name string) golibvirt.UUID { return golibvirt.UUID(uuid.NewSHA1(namespace, []byte(name))) }
+func uuidV5(name string) golibvirt.UUID {
+	return golibvirt.UUID(guuid.NewSHA1(namespace, []byte(name)))
+}
 
 // macOf is in the range that QEMU uses, as every tool expects of a guest.
 func macOf(key string) string {
