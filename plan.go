@@ -43,7 +43,11 @@ func printPlan(w io.Writer, st model.Status) error {
 			_, _ = fmt.Fprintf(tw, "  waits\t%s\n", ui.Clean(why))
 		}
 	}
-	if len(st.Plan) == 0 {
+	waits := false
+	for _, p := range st.Pools {
+		waits = waits || len(p.Wait) > 0
+	}
+	if len(st.Plan) == 0 && !waits {
 		_, _ = fmt.Fprintln(tw, "nothing to do: everything is as it is declared, as far as its hosts have said")
 	}
 	for _, it := range st.Plan {

@@ -29,9 +29,10 @@ const (
 
 // vmFacts is everything that decide looks at.
 type vmFacts struct {
-	now  time.Time
-	wish wish
-	busy bool // a write is under way already
+	now      time.Time
+	wish     wish
+	declared bool // the configuration has it
+	busy     bool // a write is under way already
 	// unreachable is why the host's last listing may not be acted upon; empty
 	// if it came through a live link of the pinned machine.
 	unreachable string
@@ -114,6 +115,8 @@ func wanted(f vmFacts) decision {
 			return decision{gone: true, why: notOurs(f)}
 		}
 		return decision{wait: notOurs(f)}
+	case f.wish == wishGone && f.declared:
+		return removal(f, "an operator had it deleted")
 	case f.wish == wishGone:
 		return removal(f, "it is not wanted any more")
 	case f.listed && f.owner.Phase == model.PhaseDeleting:
@@ -123,9 +126,9 @@ func wanted(f vmFacts) decision {
 		d.counted = !d.gone && !f.leaving // once: when it begins
 		return d
 	case !f.listed && !f.built && f.hold != "":
-		return decision{why: "it is declared and does not exist", wait: f.hold}
+		return decision{why: "it is declared, and has no VM yet", wait: f.hold}
 	case !f.listed && !f.built:
-		return decision{job: jobCreate, why: "it is declared and does not exist"}
+		return decision{job: jobCreate, why: "it is declared, and has no VM yet"}
 	case !f.listed && f.missing < 2:
 		return decision{}
 	case !f.listed && f.serving:

@@ -142,7 +142,7 @@ func (d decision) removes(m *managed) bool {
 func (h *host) facts(p *proxy, now time.Time) vmFacts {
 	m := p.m
 	return vmFacts{
-		now: now, wish: m.wish, busy: m.busy != jobNone, unreachable: h.unreachable(m), hold: h.c.holdFirst(p),
+		now: now, wish: m.wish, declared: !m.retired, busy: m.busy != jobNone, unreachable: h.unreachable(m), hold: h.c.holdFirst(p),
 		listed: m.listed, owner: m.owner, ownerKnown: m.ownerKnown, uid: m.uid,
 		fleet: h.c.settings().Fleet, id: h.c.id, takeover: h.c.settings().Takeover, adopted: m.adopted, built: m.built, removed: m.removed,
 		missing: p.st.missing.n, off: p.st.off.n, leaveOff: h.c.settings().LeaveStopped, serving: p.st.ip.IsValid(),

@@ -70,13 +70,13 @@ func (e ErrRefused) Error() string {
 }
 
 func (e ErrRefused) wayOut() string {
-	const anew = "virdeck then starts a new store and takes the uids from the marks on the hosts, " +
-		"but drains, the rotation and the passwords of managed proxies are lost"
+	const anew = "started with --takeover, virdeck takes uids and passwords of managed proxies back from the hosts; " +
+		"drains, the rotation and the budget are lost"
 	switch e.Reason {
 	case Damaged:
 		return fmt.Sprintf("Put back a copy, or move it away (mv %s %s.bad): %s", e.Path, e.Path, anew)
 	case NotStore:
-		return "Move it away, or set fleet.state_dir to another directory"
+		return "Move it away, or set fleet.state_dir to another directory; " + anew
 	case OtherFleet:
 		return "Set fleet.name to that name, or fleet.state_dir to a directory of this fleet's own"
 	case NewerSchema:

@@ -53,10 +53,10 @@ func resum(tx *bolt.Tx) error {
 }
 
 func TestOpen_refuses(t *testing.T) {
-	const anew = "virdeck then starts a new store and takes the uids from the marks on the hosts, " +
-		"but drains, the rotation and the passwords of managed proxies are lost"
+	const anew = "started with --takeover, virdeck takes uids and passwords of managed proxies back from the hosts; " +
+		"drains, the rotation and the budget are lost"
 	const damaged = "Put back a copy, or move it away (mv PATH PATH.bad): " + anew
-	const notOurs = "Move it away, or set fleet.state_dir to another directory"
+	const notOurs = "Move it away, or set fleet.state_dir to another directory; " + anew
 	page := os.Getpagesize()
 	overwrite := func(bucket, key, value string) func(testing.TB, string) {
 		return func(t testing.TB, path string) {

@@ -34,7 +34,7 @@ func (m *Model) reload() {
 	}
 	n, ok := m.reloadNotice()
 	if !ok {
-		m.hint("no change of the configuration file has been announced: nothing to apply; SIGHUP reads it all the same")
+		m.hint("no change of the configuration file has been announced: nothing to apply")
 		return
 	}
 	body := []line{text(clean(n.Text), stText)}
