@@ -48,12 +48,20 @@ func (l *Link) Reconnect(ctx context.Context) (provider.ReconnectReport, error) 
 		rep.To = l.Status().Generation
 		return rep, nil
 	case <-ctx.Done():
+		l.leave(w) // the next one begins anew: there is nobody to join
 		rep.Took = time.Since(start)
 		return rep, ctx.Err()
 	case <-l.ctx.Done():
 		rep.Took = time.Since(start)
 		return rep, provider.ErrLinkDown
 	}
+}
+
+// leave takes out one who waits no longer.
+func (l *Link) leave(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiters = slices.DeleteFunc(l.waiters, func(o *waiter) bool { return o == w })
 }
 
 // force begins a redial now and returns the generations to kill. l.mu is held.

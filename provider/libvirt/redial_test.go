@@ -140,6 +140,37 @@ func TestLink_heldReconnectKey(t *testing.T) {
 	})
 }
 
+// Who has given up waiting is joined by nobody: the next press begins the dial
+// that hangs anew.
+func TestLink_reconnectAfterOneThatGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int64
+		l, sim := newLink(t, func(o *LinkOptions) {
+			inner := o.Dial
+			o.Dial = func(ctx context.Context) (net.Conn, error) {
+				dials.Add(1)
+				return inner(ctx)
+			}
+		})
+		if err := version(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		sim.Freeze()
+		dials.Store(0)
+		for i := range int64(3) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if rep, err := l.Reconnect(ctx); !errors.Is(err, context.DeadlineExceeded) || rep.To != 0 {
+				t.Errorf("%+v, %v; want to have given up", rep, err)
+			}
+			cancel()
+			if n := dials.Load(); n != i+1 {
+				t.Errorf("%d dials after %d presses, each after the one before gave up", n, i+1)
+			}
+		}
+		sim.Thaw()
+	})
+}
+
 // A reconnect is told of a dial that began after it, not of one before.
 func TestLink_reconnectHearsOfItsOwnDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
