@@ -87,6 +87,8 @@ func (c *Controller) refuseRelease(h *host, p *proxy) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
+	case p.m != nil && p.m.busy != jobNone:
+		return model.Refuse("%s of %s is under way", p.m.busy, p.spec.Name)
 	case p.m != nil && !p.m.adopted:
 		return model.Refuse("%s was made by virdeck: take it out of the configuration, or delete it", p.spec.Name)
 	case p.m != nil:

@@ -70,6 +70,9 @@ func (h *host) write(p *proxy, j job, owner model.Owner, spec model.BuildSpec, d
 func (h *host) progress(p *proxy, s model.Progress) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if p.m == nil {
+		return
+	}
 	changed := s.Step != p.m.step.Step
 	p.m.step = s
 	if changed {
@@ -84,8 +87,11 @@ func (h *host) finish(p *proxy, j job, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := p.m
-	m.busy, m.ended, m.step = jobNone, now, model.Progress{}
 	h.writes--
+	if m == nil {
+		return // it was let go meanwhile
+	}
+	m.busy, m.ended, m.step = jobNone, now, model.Progress{}
 	h.nextPoll = time.Time{}
 	defer h.kickLoop()
 	defer h.c.kickManage()

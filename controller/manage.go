@@ -135,7 +135,7 @@ func (h *host) managePass(now time.Time) (plan []model.PlanItem, due []launch) {
 
 // removes reports whether the decision still leads to the VM's removal.
 func (d decision) removes(m *managed) bool {
-	return m.busy == jobDelete || m.wish == wishGone || m.replace != "" || d.job == jobDelete || d.gone
+	return m.busy == jobDelete || m.owner.Phase == model.PhaseDeleting || m.wish == wishGone || m.replace != "" || d.job == jobDelete || d.gone
 }
 
 // facts gathers what decide looks at. The lock is held.
@@ -211,6 +211,10 @@ func (h *host) gone(p *proxy, now time.Time) {
 		h.endOps(p, nil, "removed", now)
 		p.m, p.spec.Backing, p.st = nil, model.BackingAdopted, status{}
 		h.settle(p, now)
+	case m.removed && m.wish != wishGone: // wanted again while it was being removed
+		h.tellSame(p, note{what: "its VM is gone; it is wanted again, and made anew"}, now)
+		h.renew(p, now)
+		h.c.kickManage()
 	case m.wish == wishGone && (m.built || m.removed):
 		h.tellSame(p, note{what: "its VM is gone"}, now)
 		h.endOps(p, nil, "removed", now)

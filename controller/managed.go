@@ -21,6 +21,7 @@ type managed struct {
 	poolDrain  time.Time       // since when the pool has it drained
 	proven     bool            // has been in rotation since it was made
 	barren     int             // VMs in a row that were never of use
+	unused     bool            // replace was set because it is of no use
 	useless    time.Time       // since when it runs and does not serve
 	recovering bool            // its seed is being read back
 	grace      time.Time       // until when its VM is kept though it is not declared any more

@@ -73,6 +73,7 @@ func (c *Controller) unreadHost() string {
 func (c *Controller) claimMarks(now time.Time) {
 	unread := ""
 	rivals := map[string]string{}
+	uids := map[string]string{}
 	taking := false
 	for _, h := range c.hosts() {
 		if h.build == nil {
@@ -85,10 +86,16 @@ func (c *Controller) claimMarks(now time.Time) {
 		for _, in := range found {
 			c.claimMark(h, in, now)
 		}
-		h.each(func(p *proxy) { taking = taking || p.m != nil && p.m.recovering })
+		h.each(func(p *proxy) {
+			if p.m != nil {
+				taking = taking || p.m.recovering
+				uids[p.m.uid] = string(p.spec.Name) + " on " + string(h.spec.Name)
+			}
+		})
 	}
 	c.unread.Store(&unread)
 	c.rivals.Store(&rivals)
+	c.uids.Store(&uids)
 	if c.fresh.Load() && unread == "" && !taking && c.settledOnce {
 		c.fresh.Store(false) // from here on the store knows more than the marks
 	}
@@ -124,6 +131,14 @@ func (h *host) hasMarkFor(p *proxy) bool {
 		}
 	}
 	return false
+}
+
+// ownerOfUID names the proxy that has a uid, on whatever host; empty if none has.
+func (c *Controller) ownerOfUID(uid string) string {
+	if m := c.uids.Load(); m != nil {
+		return (*m)[uid]
+	}
+	return "a proxy, perhaps: the fleet has not been looked over yet"
 }
 
 func poolKey(pool string) string { return "pool " + pool } // no proxy's name has a space

@@ -43,8 +43,14 @@ func (o *ops) open(cmd model.Command, now time.Time) (id model.OpID, joined bool
 	}
 	o.next++
 	o.list = append(o.list, model.Op{ID: o.next, Command: cmd, Created: now})
-	if n := len(o.list) - opsMax; n > 0 {
-		o.list = slices.Clone(o.list[n:])
+	if n := len(o.list) - opsMax; n > 0 { // the oldest that have ended; what is under way stays
+		o.list = slices.DeleteFunc(slices.Clone(o.list), func(op model.Op) bool {
+			if n <= 0 || op.Ended.IsZero() {
+				return false
+			}
+			n--
+			return true
+		})
 	}
 	return o.next, false
 }

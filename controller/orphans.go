@@ -63,14 +63,21 @@ func (o orphan) hold(now time.Time, grace time.Duration, budget string) string {
 func (h *host) noteOrphans() {
 	old := h.orphans
 	h.orphans = map[string]*orphan{}
-	mine := map[string]bool{} // uids that this host's proxies have
+	mine := map[string]bool{}   // uids that this host's proxies have
+	stands := map[string]bool{} // domains that they stand on
 	for _, p := range h.proxies {
+		stands[p.spec.Domain] = true
 		if p.m != nil {
 			mine[p.m.uid] = true
 		}
 	}
 	for _, in := range h.marked {
 		if in.Owner.Controller != h.c.id && !h.c.settings().Takeover || mine[in.Owner.UID] {
+			continue
+		}
+		// What virdeck did not make it never removes of its own accord, whatever
+		// has become of the record of its promotion.
+		if in.Owner.SpecHash == adoptedHash || stands[in.Name] {
 			continue
 		}
 		o := orphan{}
@@ -119,6 +126,9 @@ func (h *host) waitOrphan(o *orphan, now time.Time) string {
 		return "the store began empty: nothing is an orphan before all marks have been read"
 	case h.unreachable(nil) != "":
 		return h.unreachable(nil)
+	case h.c.ownerOfUID(o.owner.UID) != "":
+		// Moved, or two hosts of the configuration are one: whose it is is known.
+		return "its uid is that of " + h.c.ownerOfUID(o.owner.UID) + ": it is left alone"
 	case now.Before(o.retryAt):
 		return fmt.Sprintf("tried again in %s: %s", o.retryAt.Sub(now).Round(time.Second), o.lastErr)
 	}

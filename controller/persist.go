@@ -133,7 +133,7 @@ func (h *host) record(p *proxy) store.Proxy {
 		case m.retired: // it is not declared any more; if it is again, it stays
 		case m.wish == wishGone:
 			r.Wish = store.WishRemoved
-		case m.replace != "":
+		case m.replace != "" && (m.leaving || m.operator || m.busy == jobDelete):
 			r.Wish = store.WishRecreating
 		case m.wish == wishStop:
 			r.Wish = store.WishStopped

@@ -119,6 +119,7 @@ type Controller struct {
 	poolViews atomic.Pointer[[]model.PoolView]
 	unread    atomic.Pointer[string] // a host whose marks have not been read; see unreadHost
 
+	uids        atomic.Pointer[map[string]string] // which proxy has which uid, over all hosts
 	settledOnce bool                              // all marks were read in the last pass; of manage alone
 	rivals      atomic.Pointer[map[string]string] // see rival
 

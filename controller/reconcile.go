@@ -52,8 +52,11 @@ func (h *host) reconcile(ctx context.Context, name model.ProxyName) {
 	rctx, cancel := context.WithTimeout(ctx, h.c.settings().Budget)
 	defer cancel()
 	in, err := h.prov.Get(rctx, req)
-	if ctx.Err() != nil {
-		return // the program ends; that is no news about the guest
+	if ctx.Err() != nil { // the program ends, or the host's settings change: no news about the guest
+		for _, id := range ops {
+			h.c.ops.end(id, ctx.Err(), "")
+		}
+		return
 	}
 	now := time.Now()
 	h.mu.Lock()

@@ -88,10 +88,10 @@ func (h *host) reapply(want map[model.ProxyName]model.ProxySpec, templates map[m
 		switch {
 		case !ok && h.c.isConsoleAdopted(p.spec.Name):
 		case ok && p.m != nil && !promoted && w.Backing == model.BackingManaged && w.Host == h.spec.Name:
-			p.m.retired, p.m.grace = false, time.Time{}
-			if p.m.wish == wishGone {
+			if p.m.retired && p.m.wish == wishGone { // an operator's delete is not undone by a reload
 				p.m.wish = wishRun
 			}
+			p.m.retired, p.m.grace = false, time.Time{}
 			h.respec(p, w, d.buildSpec(templates[p.spec.Name], w.Name, w.Port), now)
 		case p.m != nil && !promoted:
 			h.retire(p, now)

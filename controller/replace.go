@@ -14,6 +14,9 @@ func (h *host) grow(p *proxy, now time.Time) {
 	m := p.m
 	if !h.useless(p) {
 		m.useless = time.Time{}
+		if m.unused && !m.leaving { // it has come back, or nobody can tell any more
+			m.replace, m.unused = "", false
+		}
 		return
 	}
 	if m.useless.IsZero() {
@@ -23,6 +26,7 @@ func (h *host) grow(p *proxy, now time.Time) {
 	if after <= 0 || m.replace != "" || m.adopted || m.wish != wishRun || now.Sub(m.useless) < after<<min(m.barren, 6) {
 		return
 	}
+	m.unused = true
 	m.replace = "it has been of no use for " + after.String() + ": " + p.view.Reason
 }
 

@@ -87,9 +87,11 @@ func (c *Controller) start(h *host, p *proxy, cmd model.Command, id model.OpID) 
 		c.powered(h, p, cmd.Verb, id)
 	case model.VerbRecreate:
 		h.recreate(p, cmd.By, id, now)
+		c.keepOp(h, id)
 	case model.VerbDelete:
 		h.await(p, id)
 		h.setWish(p, wishGone, now)
+		c.keepOp(h, id)
 	case model.VerbAdopt:
 		c.ops.end(id, c.adopt(h, *cmd.Adopt), "adopted")
 	case model.VerbRelease:
@@ -104,6 +106,19 @@ func (c *Controller) start(h *host, p *proxy, cmd model.Command, id model.OpID) 
 		})
 	case model.VerbCancel:
 	}
+}
+
+// keepOp has what a command has set on the disk before it is acknowledged; what
+// cannot be remembered is withdrawn.
+func (c *Controller) keepOp(h *host, id model.OpID) {
+	err := c.save()
+	if err == nil {
+		return
+	}
+	if op, ok := c.ops.get(id); ok {
+		h.withdraw(op)
+	}
+	c.ops.end(id, err, "")
 }
 
 // powered runs a power command, once its wish is on the disk.

@@ -125,6 +125,10 @@ func (h *host) remove(p *proxy) {
 	if p.m != nil {
 		h.endOps(p, nil, "removed", time.Now())
 	}
+	for _, id := range p.waiting {
+		h.c.ops.end(id, nil, "it is no proxy any more")
+	}
+	p.waiting = nil
 	h.dirty = true
 	h.c.touch()
 }
