@@ -83,7 +83,7 @@ mutate: ## break the code in known ways; a test must go red for each
 	$(GO) run ./internal/mutate
 
 soak: ## long storms, the tests over and over under the race detector (SOAK=20 rounds), 5 minutes of each fuzz test
-	VIRDECK_SOAK=1 $(GO) test -race -count=1 -timeout 0 ./provider/libvirt/
+	VIRDECK_SOAK=1 $(GO) test -race -count=1 -timeout 0 ./provider/libvirt/ ./store/
 	$(GO) test -race -count=$(SOAK) -timeout 0 ./...
 	$(MAKE) fuzz FUZZTIME=5m FRAMETIME=5m
 
