@@ -25,7 +25,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	match := flags.String("run", "", "only patches whose name matches this regular expression")
 	tree := flags.String("tree", ".", "the source tree")
 	patches := flags.String("patches", "", "the directory of patches (default TREE/testdata/mutations)")
-	timeout := flags.Duration("timeout", 2*time.Minute, "for one test")
+	timeout := flags.Duration("timeout", time.Minute, "for one test")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
