@@ -241,16 +241,7 @@ const lookLimit = 6 * time.Second
 // status prints one snapshot: of the running virdeck, or of a short look of our
 // own that writes to no host.
 func status(ctx context.Context, f flags, asJSON bool, w io.Writer) error {
-	c, err := load(f)
-	if err != nil {
-		return err
-	}
-	fctx, cancel := context.WithTimeout(ctx, fetchLimit)
-	defer cancel()
-	st, err := rotation.Fetch(fctx, c.Fleet.StateDir)
-	if errors.Is(err, rotation.ErrNotRunning) {
-		st, err = look(ctx, c, f)
-	}
+	st, err := current(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -260,6 +251,22 @@ func status(ctx context.Context, f flags, asJSON bool, w io.Writer) error {
 		return enc.Encode(st)
 	}
 	return printStatus(w, st)
+}
+
+// current is what the running virdeck knows, or with none running, what a look of
+// our own has found.
+func current(ctx context.Context, f flags) (model.Status, error) {
+	c, err := load(f)
+	if err != nil {
+		return model.Status{}, err
+	}
+	fctx, cancel := context.WithTimeout(ctx, fetchLimit)
+	defer cancel()
+	st, err := rotation.Fetch(fctx, c.Fleet.StateDir)
+	if errors.Is(err, rotation.ErrNotRunning) {
+		return look(ctx, c, f)
+	}
+	return st, err
 }
 
 // look runs an engine that only observes until every proxy has been read and

@@ -2,29 +2,18 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
 
 	"virdeck/model"
-	"virdeck/rotation"
 	"virdeck/ui"
 )
 
 // plan prints what the running virdeck would do, or with none running, what one
 // would that started now.
 func plan(ctx context.Context, f flags, w io.Writer) error {
-	c, err := load(f)
-	if err != nil {
-		return err
-	}
-	fctx, cancel := context.WithTimeout(ctx, fetchLimit)
-	defer cancel()
-	st, err := rotation.Fetch(fctx, c.Fleet.StateDir)
-	if errors.Is(err, rotation.ErrNotRunning) {
-		st, err = look(ctx, c, f)
-	}
+	st, err := current(ctx, f)
 	if err != nil {
 		return err
 	}
