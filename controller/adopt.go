@@ -16,7 +16,7 @@ func (c *Controller) refuseAdopt(h *host, cmd model.Command) error {
 	switch {
 	case a == nil || a.Name == "" || a.Domain == "" || a.Port == 0:
 		return model.Refuse("adopt needs a name, a domain and a port")
-	case h.prov == nil:
+	case h.external():
 		return model.Refuse("external proxies have no domains")
 	case c.hostOf(a.Name) != nil:
 		return model.Refuse("there is a proxy %s already", a.Name)
@@ -29,7 +29,7 @@ func (c *Controller) refuseAdopt(h *host, cmd model.Command) error {
 		}
 	}
 	if !slices.Contains(h.strangers, a.Domain) {
-		return model.Refuse("there is no domain %s on %s, as far as the last look knows", a.Domain, h.spec.Name)
+		return model.Refuse("there is no domain %s on %s, as far as the last look knows", a.Domain, h.name)
 	}
 	for _, in := range h.marked {
 		if in.Name == a.Domain {
@@ -42,7 +42,7 @@ func (c *Controller) refuseAdopt(h *host, cmd model.Command) error {
 // adopt makes a domain a proxy, and remembers it: it is declared in the store,
 // not in the configuration.
 func (c *Controller) adopt(h *host, spec model.ProxySpec) error {
-	spec.Host, spec.Backing = h.spec.Name, model.BackingAdopted
+	spec.Host, spec.Backing = h.name, model.BackingAdopted
 	if err := c.apply(store.PutAdopted(store.Adopted{
 		Name: spec.Name, Host: spec.Host, Domain: spec.Domain, Port: spec.Port, Probe: spec.Probe, Pool: spec.Pool, Labels: spec.Labels, Creds: spec.Creds,
 	})); err != nil {
@@ -51,7 +51,7 @@ func (c *Controller) adopt(h *host, spec model.ProxySpec) error {
 	c.lay(func(t *topology) { c.addProxy(t, spec, nil) })
 	h.refreshAll()
 	c.consoleAdopted(spec.Name, true)
-	c.log.Info("adopted", "host", string(h.spec.Name), "proxy", string(spec.Name), "domain", spec.Domain)
+	c.log.Info("adopted", "host", string(h.name), "proxy", string(spec.Name), "domain", spec.Domain)
 	return nil
 }
 
@@ -114,7 +114,7 @@ func (c *Controller) release(h *host, p *proxy, id model.OpID) {
 		ctx, cancel := context.WithTimeout(c.ctx, powerLimit)
 		defer cancel()
 		c.ops.phase(id, "taking the mark off domain "+domain)
-		if err := h.build.ClearOwner(ctx, domain, owner); err != nil {
+		if err := h.via().build.ClearOwner(ctx, domain, owner); err != nil {
 			c.ops.end(id, err, "")
 			return
 		}
@@ -150,10 +150,10 @@ func (c *Controller) refuseManage(h *host, p *proxy) error {
 	switch {
 	case p.m != nil:
 		return model.Refuse("%s is managed already", p.spec.Name)
-	case p.spec.Backing != model.BackingAdopted || h.build == nil:
+	case p.spec.Backing != model.BackingAdopted || h.via().build == nil:
 		return model.Refuse("%s has no VM that could be marked", p.spec.Name)
 	case p.st.domain == model.DomainMissing || p.st.uuid == "":
-		return model.Refuse("domain %s has not been seen on %s", p.spec.Domain, h.spec.Name)
+		return model.Refuse("domain %s has not been seen on %s", p.spec.Domain, h.name)
 	case h.unreachable(nil) != "":
 		return model.Refuse("%s", h.unreachable(nil))
 	}
@@ -176,7 +176,7 @@ func (c *Controller) promote(h *host, p *proxy, id model.OpID) {
 	ctx, cancel := context.WithTimeout(c.ctx, powerLimit)
 	defer cancel()
 	c.ops.phase(id, "marking domain "+domain)
-	if err := h.build.SetOwner(ctx, domain, owner); err != nil {
+	if err := h.via().build.SetOwner(ctx, domain, owner); err != nil {
 		c.ops.end(id, err, "")
 		return
 	}

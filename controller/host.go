@@ -5,9 +5,8 @@ import (
 	"errors"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"k8s.io/client-go/util/workqueue"
 
 	"virdeck/model"
 	"virdeck/provider"
@@ -16,13 +15,9 @@ import (
 // host is one host with its loop, its workers and its proxies.
 type host struct {
 	c     *Controller
-	spec  HostSpec
-	prov  provider.Host    // nil for the group of external proxies
-	build provider.Builder // nil where VMs cannot be made
-	queue workqueue.TypedRateLimitingInterface[model.ProxyName]
-	wake  chan struct{}      // capacity 1: something is due earlier than planned
-	end   context.CancelFunc // stops the host's loops alone; set when it is launched
-	ended chan struct{}      // closed when they have ended
+	name  model.HostName
+	reach atomic.Pointer[reach] // see via
+	wake  chan struct{}         // capacity 1: something is due earlier than planned
 
 	mu        sync.Mutex
 	proxies   []*proxy // in declaration order
@@ -44,7 +39,8 @@ type host struct {
 
 	// Of managed VMs.
 	mail      chan struct{}      // slots of operators' power commands
-	writes    int                // under way
+	writes    int                // of the controller, under way
+	asked     int                // of operators, under way
 	resting   bool               // no new one is begun: the settings are being changed
 	listGen   uint64             // link generation of the newest listing
 	listedAt  time.Time          // when that look began
@@ -57,24 +53,12 @@ type host struct {
 
 func newHost(c *Controller, hs HostSpec) *host {
 	h := &host{
-		c: c, spec: hs, byName: map[model.ProxyName]*proxy{}, wake: make(chan struct{}, 1), domains: -1, mail: make(chan struct{}, powerAtOnce),
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[model.ProxyName](time.Second, 30*time.Second)),
+		c: c, name: hs.Name, byName: map[model.ProxyName]*proxy{}, wake: make(chan struct{}, 1), mail: make(chan struct{}, powerAtOnce),
 	}
 	h.pinned = c.state.Hosts[hs.Name]
 	h.pinSaved = h.pinned
-	h.link, h.downSince = model.LinkConnecting, time.Now()
-	if hs.Open != nil {
-		h.prov = hs.Open(h.onEvent, h.onLink)
-		h.build, _ = h.prov.(provider.Builder)
-	}
+	h.open(hs)
 	return h
-}
-
-func (h *host) close() {
-	if h.prov != nil {
-		h.prov.Close()
-	}
 }
 
 // add puts a proxy under the host, with what is remembered of it. m is nil for
@@ -124,30 +108,13 @@ func (h *host) spread(d time.Duration) time.Duration {
 	return time.Duration(h.c.rand() * float64(d))
 }
 
-// run is the host's life: its workers and its loop, until ctx ends.
-func (h *host) run(ctx context.Context) {
-	if h.prov == nil {
-		<-ctx.Done()
-		h.queue.ShutDown()
-		return
-	}
-	var wg sync.WaitGroup
-	for range max(1, h.c.settings().Workers) {
-		wg.Go(func() { h.survive(ctx, "worker", h.work) })
-	}
-	wg.Go(func() { h.survive(ctx, "loop", h.loop) })
-	<-ctx.Done()
-	h.queue.ShutDown()
-	wg.Wait()
-}
-
 // panicPause is how long a loop that panicked rests.
 const panicPause = 5 * time.Second
 
 // survive runs f again after a panic, until ctx ends.
 func (h *host) survive(ctx context.Context, what string, f func(context.Context)) {
 	for ctx.Err() == nil {
-		h.c.guard("host "+string(h.spec.Name)+": "+what, func() { f(ctx) })
+		h.c.guard("host "+string(h.name)+": "+what, func() { f(ctx) })
 		t := time.NewTimer(panicPause)
 		select {
 		case <-ctx.Done():
@@ -205,7 +172,7 @@ func (h *host) schedule(now time.Time) time.Duration {
 		if !now.Before(p.next) {
 			p.due = true
 			p.next = now.Add(h.interval(p))
-			h.queue.Add(p.spec.Name)
+			h.via().queue.Add(p.spec.Name)
 		}
 		if p.next.Before(earliest) {
 			earliest = p.next
@@ -228,7 +195,7 @@ func (h *host) interval(p *proxy) time.Duration {
 func (h *host) poll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, h.c.settings().Budget)
 	defer cancel()
-	l, err := h.prov.List(ctx)
+	l, err := h.via().prov.List(ctx)
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -50,20 +50,20 @@ func (h *host) onEvent(ev provider.Event) {
 			if ev.What == provider.EventIdentified && p.st.failed.IsZero() {
 				continue // read since the link came up, and believed
 			}
-			h.queue.Forget(p.spec.Name)
-			h.queue.Add(p.spec.Name)
+			h.via().queue.Forget(p.spec.Name)
+			h.via().queue.Add(p.spec.Name)
 		}
 		h.kickLoop()
 		return
 	}
 	for _, p := range h.proxies {
 		if p.spec.Domain == ev.Domain {
-			h.c.log.Debug("host event", "host", string(h.spec.Name), "proxy", string(p.spec.Name), "what", ev.What)
+			h.c.log.Debug("host event", "host", string(h.name), "proxy", string(p.spec.Name), "what", ev.What)
 			p.fresh = true
-			h.queue.Add(p.spec.Name)
+			h.via().queue.Add(p.spec.Name)
 			// An agent that has just connected may answer before its guest has
 			// an address: look once more.
-			h.queue.AddAfter(p.spec.Name, eventAgain)
+			h.via().queue.AddAfter(p.spec.Name, eventAgain)
 		}
 	}
 }
@@ -89,11 +89,11 @@ func (h *host) onHealth(k health.Key) {
 // guest has another one by now. The lock is held.
 func (h *host) doubt(p *proxy, now time.Time) {
 	hl := h.healthOf(p)
-	if h.prov == nil || hl.Fails == 0 || hl.Last.Culprit != model.CulpritHop || now.Sub(p.doubted) < h.c.settings().AddressRetry {
+	if h.external() || hl.Fails == 0 || hl.Last.Culprit != model.CulpritHop || now.Sub(p.doubted) < h.c.settings().AddressRetry {
 		return
 	}
 	p.doubted = now
-	h.queue.Add(p.spec.Name)
+	h.via().queue.Add(p.spec.Name)
 }
 
 // promote lets a candidate take its place: when it is proven, or at once when
@@ -120,9 +120,9 @@ func (h *host) promote(p *proxy, now time.Time) {
 }
 
 func (h *host) tellHost(from, to, what string, now time.Time) {
-	ev := model.Event{Seq: h.c.seq.Add(1), At: now, Host: h.spec.Name, From: from, To: to, What: what}
+	ev := model.Event{Seq: h.c.seq.Add(1), At: now, Host: h.name, From: from, To: to, What: what}
 	h.events = keep(h.events, ev)
-	attrs := []any{"host", string(h.spec.Name), "what", what}
+	attrs := []any{"host", string(h.name), "what", what}
 	if to == model.LinkDown.String() {
 		h.c.log.Warn("host changed", attrs...)
 		return

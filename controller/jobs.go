@@ -18,7 +18,7 @@ func (h *host) begin(p *proxy, d decision, now time.Time) launch {
 		m.hash = m.spec.Hash()
 	}
 	if d.counted {
-		h.c.count(h.spec.Name, m.pool, d.job.String()+" "+string(p.spec.Name), m.by, now)
+		h.c.count(h.name, m.pool, d.job.String()+" "+string(p.spec.Name), m.by, now)
 	}
 	h.writes++
 	owner, spec, domain := h.ownerOf(p), m.spec, p.spec.Domain
@@ -54,12 +54,12 @@ func (h *host) write(p *proxy, j job, owner model.Owner, spec model.BuildSpec, d
 	told := func(s model.Progress) { h.progress(p, s) }
 	switch j {
 	case jobCreate:
-		_, err := h.build.Create(ctx, provider.Build{Owner: owner, Spec: spec, Takeover: h.c.settings().Takeover}, told)
+		_, err := h.via().build.Create(ctx, provider.Build{Owner: owner, Spec: spec, Takeover: h.c.settings().Takeover}, told)
 		return err
 	case jobStart:
-		return h.prov.Start(ctx, domain)
+		return h.via().prov.Start(ctx, domain)
 	case jobDelete:
-		return h.build.Delete(ctx, provider.Deletion{Owner: owner, Domain: domain, Storage: spec.Template.Storage}, told)
+		return h.via().build.Delete(ctx, provider.Deletion{Owner: owner, Domain: domain, Storage: spec.Template.Storage}, told)
 	case jobNone, jobDrain:
 	}
 	return nil
@@ -128,9 +128,9 @@ func (h *host) succeeded(p *proxy, j job, now time.Time) {
 		h.endOps(p, nil, fmt.Sprintf("%s after %s", what, took), now)
 	}
 	p.fresh = true
-	h.queue.Forget(p.spec.Name)
+	h.via().queue.Forget(p.spec.Name)
 	if j != jobDelete {
-		h.queue.Add(p.spec.Name)
+		h.via().queue.Add(p.spec.Name)
 	}
 }
 

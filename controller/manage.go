@@ -147,7 +147,7 @@ func (h *host) facts(p *proxy, now time.Time) vmFacts {
 		fleet: h.c.settings().Fleet, id: h.c.id, takeover: h.c.settings().Takeover, adopted: m.adopted, built: m.built, removed: m.removed,
 		missing: p.st.missing.n, off: p.st.off.n, leaveOff: h.c.settings().LeaveStopped, serving: p.st.ip.IsValid(),
 		replace: m.replace, operator: m.operator, grace: m.grace, leaving: m.leaving, drainUntil: m.drainEnd,
-		latched: latchedText(m), lastErr: m.lastErr, retryAt: m.retryAt, budget: h.c.budgetHold(h.spec.Name, m.pool, now),
+		latched: latchedText(m), lastErr: m.lastErr, retryAt: m.retryAt, budget: h.c.budgetHold(h.name, m.pool, now),
 	}
 }
 
@@ -162,18 +162,18 @@ func latchedText(m *managed) string {
 // may. The lock is held.
 func (h *host) unreachable(m *managed) string {
 	switch {
-	case h.build == nil:
+	case h.via().build == nil:
 		return "this host cannot make VMs"
 	case h.misconfig != "":
 		return h.misconfig
 	case h.link != model.LinkUp:
-		return fmt.Sprintf("the link to %s is %s", h.spec.Name, h.link)
+		return fmt.Sprintf("the link to %s is %s", h.name, h.link)
 	case h.listGen == 0:
-		return fmt.Sprintf("%s has not been looked at yet", h.spec.Name)
+		return fmt.Sprintf("%s has not been looked at yet", h.name)
 	case h.pollErr != "":
-		return fmt.Sprintf("the last look at %s failed: %s", h.spec.Name, h.pollErr)
-	case h.listGen > h.identGen || h.listGen != h.prov.Link().Generation:
-		return fmt.Sprintf("%s has not been looked at since its link came up", h.spec.Name)
+		return fmt.Sprintf("the last look at %s failed: %s", h.name, h.pollErr)
+	case h.listGen > h.identGen || h.listGen != h.via().prov.Link().Generation:
+		return fmt.Sprintf("%s has not been looked at since its link came up", h.name)
 	case m != nil && !h.listedAt.After(m.ended):
 		return "a look at the host since the last write"
 	}
@@ -189,7 +189,7 @@ func (h *host) leave(p *proxy, d decision, now time.Time) {
 		m.drainEnd = now.Add(m.drain)
 	}
 	if d.counted {
-		h.c.count(h.spec.Name, m.pool, "replace "+string(p.spec.Name), m.by, now)
+		h.c.count(h.name, m.pool, "replace "+string(p.spec.Name), m.by, now)
 	}
 	h.tellSame(p, note{what: "leaves the rotation, its VM is to be removed: " + d.why}, now)
 	h.refresh(p, now)
@@ -233,9 +233,9 @@ func (h *host) mayWrite(d *decision) bool {
 	case h.c.settings().DryRun:
 		d.wait = "dry run: nothing is written"
 	case h.resting:
-		d.wait = "the settings of " + string(h.spec.Name) + " are being changed"
+		d.wait = "the settings of " + string(h.name) + " are being changed"
 	case h.writes >= h.c.settings().Writes:
-		d.wait = fmt.Sprintf("%d other writes to %s come first", h.writes, h.spec.Name)
+		d.wait = fmt.Sprintf("%d other writes to %s come first", h.writes, h.name)
 	default:
 		return true
 	}
@@ -246,7 +246,7 @@ func (h *host) mayWrite(d *decision) bool {
 func (h *host) planItem(p *proxy, d decision) (model.PlanItem, bool) {
 	m := p.m
 	it := model.PlanItem{
-		Host: h.spec.Name, Proxy: p.spec.Name, Domain: p.spec.Domain, Why: d.why, Wait: p.m.done.wait,
+		Host: h.name, Proxy: p.spec.Name, Domain: p.spec.Domain, Why: d.why, Wait: p.m.done.wait,
 		Counted: d.counted, Dry: h.c.settings().DryRun || h.c.settings().Observer, Verb: model.PlanNothing,
 	}
 	j := d.job

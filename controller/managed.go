@@ -79,8 +79,8 @@ func (h *host) identify(p *proxy, uid string, created time.Time, creds model.Cre
 	m := p.m
 	m.uid, m.created = uid, created.UTC().Truncate(time.Second)
 	p.spec.Creds, m.spec.Creds = creds, creds
-	if h.build != nil {
-		p.spec.Domain = h.build.Identity(h.ownerOf(p)).Domain
+	if h.via().build != nil {
+		p.spec.Domain = h.via().build.Identity(h.ownerOf(p)).Domain
 	}
 }
 

@@ -76,12 +76,12 @@ func (c *Controller) claimMarks(now time.Time) {
 	uids := map[string]string{}
 	taking := false
 	for _, h := range c.hosts() {
-		if h.build == nil {
+		if h.via().build == nil {
 			continue
 		}
 		found, seen := h.readMarks(rivals)
 		if !seen && unread == "" {
-			unread = string(h.spec.Name)
+			unread = string(h.name)
 		}
 		for _, in := range found {
 			c.claimMark(h, in, now)
@@ -89,7 +89,7 @@ func (c *Controller) claimMarks(now time.Time) {
 		h.each(func(p *proxy) {
 			if p.m != nil {
 				taking = taking || p.m.recovering
-				uids[p.m.uid] = string(p.spec.Name) + " on " + string(h.spec.Name)
+				uids[p.m.uid] = string(p.spec.Name) + " on " + string(h.name)
 			}
 		})
 	}
@@ -109,7 +109,7 @@ func (h *host) readMarks(rivals map[string]string) (found []model.Instance, seen
 	defer h.mu.Unlock()
 	for _, in := range h.marked {
 		if o := in.Owner; o.Controller != h.c.id && !h.c.settings().Takeover {
-			why := fmt.Sprintf("another controller, %s, has made %s on %s: start with --takeover if that one is gone for good", o.Controller, in.Name, h.spec.Name)
+			why := fmt.Sprintf("another controller, %s, has made %s on %s: start with --takeover if that one is gone for good", o.Controller, in.Name, h.name)
 			rivals[string(o.Proxy)] = why
 			if o.Pool != "" {
 				rivals[poolKey(o.Pool)] = why
@@ -173,7 +173,7 @@ func (c *Controller) claimMark(h *host, in model.Instance, now time.Time) {
 	c.ops.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(c.ctx, c.settings().DeleteTimeout)
 		defer cancel()
-		spec, err := h.build.Recover(ctx, in.Name)
+		spec, err := h.via().build.Recover(ctx, in.Name)
 		if !h.setRecovering(p, false) {
 			return
 		}
@@ -188,7 +188,7 @@ func (c *Controller) claimMark(h *host, in model.Instance, now time.Time) {
 		p.m.listed, p.m.owner, p.m.ownerKnown = true, in.Owner, true
 		h.tellSame(p, note{what: "taken over by its mark: uid " + in.Owner.UID}, now)
 		h.settle(p, time.Now())
-		h.queue.Add(p.spec.Name)
+		h.via().queue.Add(p.spec.Name)
 		c.kickManage()
 	})
 }

@@ -119,11 +119,11 @@ func (o *ops) wait() { o.wg.Wait() }
 // readNow queues a read of a proxy; ops are ended by it.
 func (h *host) readNow(p *proxy, ops ...model.OpID) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	p.fresh = true
 	p.waiting = append(p.waiting, ops...)
-	h.mu.Unlock()
-	h.queue.Forget(p.spec.Name)
-	h.queue.Add(p.spec.Name)
+	h.via().queue.Forget(p.spec.Name)
+	h.via().queue.Add(p.spec.Name)
 }
 
 func (h *host) reconcileHost(id model.OpID) {
@@ -160,14 +160,14 @@ func (h *host) reconnect(id model.OpID) {
 			case <-stop:
 				return
 			case <-t.C:
-				if ph := h.prov.Link().Phase; ph != "" {
+				if ph := h.via().prov.Link().Phase; ph != "" {
 					h.c.ops.phase(id, ph)
 					h.touchLink()
 				}
 			}
 		}
 	})
-	rep, err := h.prov.Reconnect(ctx)
+	rep, err := h.via().prov.Reconnect(ctx)
 	close(stop)
 	wg.Wait()
 	result := fmt.Sprintf("generation %d up after %s", rep.To, rep.Took.Round(10*time.Millisecond))

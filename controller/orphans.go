@@ -101,7 +101,7 @@ func (h *host) orphansPass(now time.Time, due *[]launch) []model.PlanItem {
 	for _, uid := range slices.Sorted(maps.Keys(h.orphans)) {
 		o := h.orphans[uid]
 		d := decision{job: jobDelete, why: "its mark is ours, and no proxy has its uid", counted: true}
-		it := model.PlanItem{Host: h.spec.Name, Domain: o.name, Verb: model.PlanOrphan, Why: d.why, Counted: true, Dry: h.c.settings().DryRun || h.c.settings().Observer}
+		it := model.PlanItem{Host: h.name, Domain: o.name, Verb: model.PlanOrphan, Why: d.why, Counted: true, Dry: h.c.settings().DryRun || h.c.settings().Observer}
 		switch {
 		case o.busy:
 			it.Since, it.Step = o.from, o.step
@@ -132,13 +132,13 @@ func (h *host) waitOrphan(o *orphan, now time.Time) string {
 	case now.Before(o.retryAt):
 		return fmt.Sprintf("tried again in %s: %s", o.retryAt.Sub(now).Round(time.Second), o.lastErr)
 	}
-	return o.hold(now, h.c.settings().OrphanGrace, h.c.budgetHold(h.spec.Name, o.owner.Pool, now))
+	return o.hold(now, h.c.settings().OrphanGrace, h.c.budgetHold(h.name, o.owner.Pool, now))
 }
 
 func (h *host) beginOrphan(uid string, o *orphan, now time.Time) launch {
 	o.busy, o.from = true, now
 	h.writes++
-	h.c.count(h.spec.Name, o.owner.Pool, "remove orphan "+o.name, "", now)
+	h.c.count(h.name, o.owner.Pool, "remove orphan "+o.name, "", now)
 	h.tellHost("", "", "the orphan "+o.name+" is being removed", now)
 	del := provider.Deletion{Owner: o.owner, Domain: o.name}
 	del.Owner.Controller = h.c.id
@@ -146,7 +146,7 @@ func (h *host) beginOrphan(uid string, o *orphan, now time.Time) launch {
 		h.c.ops.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(h.c.ctx, h.c.settings().DeleteTimeout)
 			defer cancel()
-			err := h.build.Delete(ctx, del, func(s model.Progress) {
+			err := h.via().build.Delete(ctx, del, func(s model.Progress) {
 				h.mu.Lock()
 				o.step = s
 				h.mu.Unlock()

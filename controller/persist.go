@@ -90,7 +90,7 @@ func (c *Controller) changes(now time.Time) (out []store.Change, saved func()) {
 			}
 		}
 		if h.pinned != h.pinSaved {
-			out = append(out, store.PinHost(h.spec.Name, h.pinned))
+			out = append(out, store.PinHost(h.name, h.pinned))
 			pins[h] = h.pinned
 		}
 		h.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *Controller) changes(now time.Time) (out []store.Change, saved func()) {
 // record is what must survive of a proxy. The lock is held.
 func (h *host) record(p *proxy) store.Proxy {
 	r := store.Proxy{
-		Name: p.spec.Name, Backing: p.spec.Backing, Host: h.spec.Name, Pool: p.spec.Pool, Domain: p.spec.Domain,
+		Name: p.spec.Name, Backing: p.spec.Backing, Host: h.name, Pool: p.spec.Pool, Domain: p.spec.Domain,
 		UUID: p.st.uuid, IP: p.st.ip, Incarnation: p.st.incarnation, InRotation: p.inRot, Drained: p.drained,
 		Wish: store.WishPresent, Events: p.events,
 	}
@@ -146,7 +146,7 @@ func (h *host) record(p *proxy) store.Proxy {
 func (h *host) restore(p *proxy, now time.Time) {
 	r, ok := h.c.remembered(p.spec.Name)
 	promoted := p.spec.Backing == model.BackingAdopted && r.Backing == model.BackingManaged && r.SpecHash == adoptedHash && r.UID != ""
-	if !ok || r.Host != h.spec.Name || r.Backing != p.spec.Backing && !promoted || p.m == nil && r.Domain != p.spec.Domain {
+	if !ok || r.Host != h.name || r.Backing != p.spec.Backing && !promoted || p.m == nil && r.Domain != p.spec.Domain {
 		return
 	}
 	if promoted {

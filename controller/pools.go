@@ -41,7 +41,7 @@ func (c *Controller) addMarked(spec model.PoolSpec) {
 			n, ok := spec.Ordinal(in.Owner.Proxy)
 			mine := in.Owner.Controller == c.id || c.settings().Takeover
 			if ok && mine && in.Owner.Pool == spec.Name && c.hostOf(in.Owner.Proxy) == nil {
-				c.addMember(spec, n, h.spec.Name)
+				c.addMember(spec, n, h.name)
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func (c *Controller) members(name string, now time.Time) []pool.Member {
 func (h *host) member(p *proxy, _ time.Time) pool.Member {
 	m := p.m
 	return pool.Member{
-		Ordinal: m.ordinal, Host: h.spec.Name, Hash: m.hash, Created: m.created,
+		Ordinal: m.ordinal, Host: h.name, Hash: m.hash, Created: m.created,
 		InRotation: p.inRot, Passing: p.view.Health.Last.Passed, Proven: m.proven, Failed: p.state == model.StateFailed,
 		Held: p.drained, Draining: m.poolDrain, Tunnels: -1, Deleting: m.retired,
 	}
@@ -74,10 +74,10 @@ func (h *host) member(p *proxy, _ time.Time) pool.Member {
 func (c *Controller) poolHosts(name string) []pool.Host {
 	var out []pool.Host
 	for _, h := range c.hosts() {
-		if h.prov == nil {
+		if h.external() {
 			continue
 		}
-		ph := pool.Host{Name: h.spec.Name, DownSince: h.lostSince()}
+		ph := pool.Host{Name: h.name, DownSince: h.lostSince()}
 		h.each(func(p *proxy) { ph.Others += boolInt(p.m != nil && p.m.pool != name) })
 		out = append(out, ph)
 	}

@@ -28,25 +28,34 @@ func (h *host) power(p *proxy, v model.Verb, id model.OpID) {
 	if op, ok := h.c.ops.get(id); !ok || !op.Ended.IsZero() {
 		return // withdrawn while it waited
 	}
-	h.mu.Lock()
-	domain := p.spec.Domain
-	h.mu.Unlock()
+	if err := h.beginAsked(); err != nil {
+		h.c.ops.end(id, err, "")
+		return
+	}
+	defer h.endAsked()
+	domain := h.domainOf(p)
 	h.c.ops.phase(id, v.String()+" of domain "+domain)
 	h.c.touch()
 	var err error
 	switch v {
 	case model.VerbStart:
-		err = h.prov.Start(ctx, domain)
+		err = h.via().prov.Start(ctx, domain)
 	case model.VerbStop:
-		err = h.prov.Stop(ctx, domain)
+		err = h.via().prov.Stop(ctx, domain)
 	case model.VerbRestart:
-		err = h.prov.Restart(ctx, domain)
+		err = h.via().prov.Restart(ctx, domain)
 	default:
 		return
 	}
 	h.c.ops.end(id, err, v.String()+" done")
 	h.readNow(p)
 	h.c.touch()
+}
+
+func (h *host) domainOf(p *proxy) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return p.spec.Domain
 }
 
 // setWish keeps what an operator wants of a managed VM. It does nothing to

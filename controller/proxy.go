@@ -93,10 +93,10 @@ func (h *host) healthOf(p *proxy) model.Health {
 // tell records an event and logs it.
 func (h *host) tell(p *proxy, from, to, what string, evidence []string, now time.Time) {
 	ev := model.Event{
-		Seq: h.c.seq.Add(1), At: now, Host: h.spec.Name, Proxy: p.spec.Name, From: from, To: to, What: what, Evidence: evidence,
+		Seq: h.c.seq.Add(1), At: now, Host: h.name, Proxy: p.spec.Name, From: from, To: to, What: what, Evidence: evidence,
 	}
 	p.events = keep(p.events, ev)
-	attrs := []any{"host", string(h.spec.Name), "proxy", string(p.spec.Name), "what", what}
+	attrs := []any{"host", string(h.name), "proxy", string(p.spec.Name), "what", what}
 	if from != to {
 		attrs = append(attrs, "from", from, "to", to)
 	}

@@ -56,7 +56,8 @@ type HostSpec struct {
 	// Key is the same for two specs that mean the same host, reached in the same
 	// way: then a reload leaves its link alone.
 	Key string
-	// Open starts the provider. Its callbacks must not block.
+	// Open starts the provider. Its callbacks must not block, and come from
+	// goroutines of its own: a call inside of Open would wait for Open.
 	Open func(onEvent func(provider.Event), onLink func(model.LinkStatus)) provider.Host
 }
 

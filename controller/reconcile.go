@@ -18,13 +18,13 @@ import (
 // meantime into one more read.
 func (h *host) work(ctx context.Context) {
 	for {
-		name, down := h.queue.Get()
+		name, down := h.via().queue.Get()
 		if down {
 			return
 		}
 		func() {
 			// Even after a panic: a proxy that is never done is never read again.
-			defer h.queue.Done(name)
+			defer h.via().queue.Done(name)
 			h.reconcile(ctx, name)
 		}()
 	}
@@ -33,54 +33,73 @@ func (h *host) work(ctx context.Context) {
 // reconcile reads one proxy and takes in what it says. Overrunning the budget
 // costs this reconcile alone.
 func (h *host) reconcile(ctx context.Context, name model.ProxyName) {
-	h.mu.Lock()
-	p := h.byName[name]
+	p, q := h.question(name)
 	if p == nil {
-		h.mu.Unlock()
 		return
 	}
-	req := provider.GetRequest{Domain: p.spec.Domain, Sources: h.spec.Sources, Hint: p.st.ip, Fresh: p.fresh}
-	if !req.Hint.IsValid() {
-		req.Hint = p.st.hint
-	}
-	scheduled := p.due
-	p.due, p.fresh = false, false
-	ops := p.waiting
-	p.waiting = nil
-	h.mu.Unlock()
-
 	rctx, cancel := context.WithTimeout(ctx, h.c.settings().Budget)
 	defer cancel()
-	in, err := h.prov.Get(rctx, req)
+	in, err := h.via().prov.Get(rctx, q.GetRequest)
 	if ctx.Err() != nil { // the program ends, or the host's settings change: no news about the guest
-		for _, id := range ops {
+		for _, id := range q.ops {
 			h.c.ops.end(id, ctx.Err(), "")
 		}
 		return
 	}
-	now := time.Now()
-	h.mu.Lock()
-	h.take(p, read{
-		inst: in, err: err, scheduled: scheduled, now: now, health: h.healthOf(p), hold: h.c.settings().AddressHold,
-	})
-	h.sooner(p, now)
-	result := h.opResult(p, err)
-	h.mu.Unlock()
-	for _, id := range ops {
+	result := h.answer(p, q, in, err)
+	for _, id := range q.ops {
 		h.c.ops.end(id, err, result)
 	}
 	h.c.touch()
 	h.again(name, err)
 }
 
+// question is what a worker asks of the host about one proxy, and for whom.
+type question struct {
+	provider.GetRequest
+	scheduled bool
+	ops       []model.OpID
+}
+
+// question takes what is wanted of a proxy; nil if there is none of the name.
+func (h *host) question(name model.ProxyName) (*proxy, question) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.byName[name]
+	if p == nil {
+		return nil, question{}
+	}
+	q := question{
+		GetRequest: provider.GetRequest{Domain: p.spec.Domain, Sources: h.via().spec.Sources, Hint: p.st.ip, Fresh: p.fresh},
+		scheduled:  p.due, ops: p.waiting,
+	}
+	if !q.Hint.IsValid() {
+		q.Hint = p.st.hint
+	}
+	p.due, p.fresh, p.waiting = false, false, nil
+	return p, q
+}
+
+// answer takes in what the host said, and puts it into words.
+func (h *host) answer(p *proxy, q question, in model.Instance, err error) string {
+	now := time.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.take(p, read{
+		inst: in, err: err, scheduled: q.scheduled, now: now, health: h.healthOf(p), hold: h.c.settings().AddressHold,
+	})
+	h.sooner(p, now)
+	return h.opResult(p, err)
+}
+
 // again decides whether a failed read is repeated before its schedule: with
 // backoff, and not while the link is down, since its return reads everything.
 func (h *host) again(name model.ProxyName, err error) {
 	if err == nil || errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrLinkDown) {
-		h.queue.Forget(name)
+		h.via().queue.Forget(name)
 		return
 	}
-	h.queue.AddRateLimited(name)
+	h.via().queue.AddRateLimited(name)
 }
 
 // sooner moves the next scheduled poll forward when the address came into
@@ -142,13 +161,11 @@ func (c *Controller) retryClaims(ctx context.Context) {
 		case <-c.claims.released:
 		}
 		for _, h := range c.hosts() {
-			h.mu.Lock()
-			for _, p := range h.proxies {
-				if (p.rival != "" || p.claimed != "") && h.prov != nil {
-					h.queue.Add(p.spec.Name)
+			h.each(func(p *proxy) {
+				if (p.rival != "" || p.claimed != "") && !h.external() {
+					h.via().queue.Add(p.spec.Name)
 				}
-			}
-			h.mu.Unlock()
+			})
 		}
 	}
 }

@@ -4,7 +4,7 @@ import "virdeck/model"
 
 // refuse returns why a command cannot be carried out now, or nil.
 func (c *Controller) refuse(h *host, p *proxy, cmd model.Command) error {
-	external := h != nil && h.prov == nil
+	external := h != nil && h.external()
 	switch cmd.Verb {
 	case model.VerbReconcile, model.VerbStart, model.VerbStop, model.VerbRestart:
 		if p == nil {
@@ -18,22 +18,22 @@ func (c *Controller) refuse(h *host, p *proxy, cmd model.Command) error {
 				return err
 			}
 		}
-		if ls := h.prov.Link(); ls.State != model.LinkUp {
-			return model.Refuse("the link to %s is %s: reconnect it first", h.spec.Name, ls.State)
+		if ls := h.via().prov.Link(); ls.State != model.LinkUp {
+			return model.Refuse("the link to %s is %s: reconnect it first", h.name, ls.State)
 		}
 	case model.VerbReconcileHost:
 		if external {
 			return model.Refuse("external proxies have no host to look at")
 		}
-		if ls := h.prov.Link(); ls.State != model.LinkUp {
-			return model.Refuse("the link to %s is %s: reconnect it first", h.spec.Name, ls.State)
+		if ls := h.via().prov.Link(); ls.State != model.LinkUp {
+			return model.Refuse("the link to %s is %s: reconnect it first", h.name, ls.State)
 		}
 	case model.VerbReconnect:
 		if external {
 			return model.Refuse("external proxies have no link")
 		}
-		if g := h.prov.Link().Generation; cmd.SeenGen != 0 && g != cmd.SeenGen {
-			return model.Refuse("the link to %s was replaced meanwhile: it is generation %d now, you saw %d", h.spec.Name, g, cmd.SeenGen)
+		if g := h.via().prov.Link().Generation; cmd.SeenGen != 0 && g != cmd.SeenGen {
+			return model.Refuse("the link to %s was replaced meanwhile: it is generation %d now, you saw %d", h.name, g, cmd.SeenGen)
 		}
 	case model.VerbDrain, model.VerbUndrain:
 		if p == nil {

@@ -25,10 +25,9 @@ func (c *Controller) Apply(d Declared, s Settings) error {
 	s.Fleet, s.Version, s.Demo, s.Observer, s.Takeover, s.DryRun, s.Workers =
 		was.Fleet, was.Version, was.Demo, was.Observer, was.Takeover, was.DryRun, was.Workers
 	c.set.Store(&s)
-	old := c.declared.Swap(&d)
+	c.declared.Store(&d)
 	c.ledger.set(d.Budget)
-	var errs []error
-	errs = append(errs, c.applyHosts(old, &d)...)
+	errs := c.applyHosts(&d)
 	want := map[model.ProxyName]model.ProxySpec{}
 	for _, p := range d.Proxies {
 		want[p.Name] = p
@@ -87,7 +86,7 @@ func (h *host) reapply(want map[model.ProxyName]model.ProxySpec, templates map[m
 		promoted := p.m != nil && p.m.adopted
 		switch {
 		case !ok && h.c.isConsoleAdopted(p.spec.Name):
-		case ok && p.m != nil && !promoted && w.Backing == model.BackingManaged && w.Host == h.spec.Name:
+		case ok && p.m != nil && !promoted && w.Backing == model.BackingManaged && w.Host == h.name:
 			if p.m.retired && p.m.wish == wishGone { // an operator's delete is not undone by a reload
 				p.m.wish = wishRun
 			}
@@ -131,7 +130,7 @@ func (h *host) reapplyMember(p *proxy, d *Declared, now time.Time) {
 		p.m.retired, p.m.grace, p.m.wish = false, time.Time{}, wishRun
 	}
 	p.m.drain = spec.DrainTime
-	w := poolProxy(spec, p.m.ordinal, h.spec.Name)
+	w := poolProxy(spec, p.m.ordinal, h.name)
 	h.respec(p, w, d.buildSpec(spec.Template, w.Name, w.Port), now)
 }
 
@@ -161,101 +160,35 @@ func (h *host) respec(p *proxy, w model.ProxySpec, build model.BuildSpec, now ti
 	h.settle(p, now)
 }
 
-// applyHosts adds, takes away and replaces hosts.
-func (c *Controller) applyHosts(old, d *Declared) (errs []error) {
-	was := map[model.HostName]HostSpec{}
-	for _, hs := range old.Hosts {
-		was[hs.Name] = hs
-	}
+// applyHosts adds, takes away and reopens hosts. What it could not do it does
+// the next time: it compares with what is, not with what was declared before.
+func (c *Controller) applyHosts(d *Declared) (errs []error) {
+	wanted := map[model.HostName]bool{}
 	for _, hs := range d.Hosts {
-		o, ok := was[hs.Name]
-		delete(was, hs.Name)
+		wanted[hs.Name] = true
+		h := c.host(hs.Name)
 		switch {
-		case !ok:
-			h := newHost(c, hs)
+		case h == nil:
+			h = newHost(c, hs)
 			c.lay(func(t *topology) { t.addHost(h) })
 			c.running.launch(h)
-		case o.Key != hs.Key:
-			if err := c.swapHost(hs); err != nil {
-				errs = append(errs, err)
-			}
+		case h.via().spec.Key != hs.Key:
+			errs = append(errs, h.reopen(hs))
 		}
 	}
-	for name := range was {
-		h := c.host(name)
-		if h == nil {
+	for _, h := range c.hosts() {
+		if wanted[h.name] || h.external() {
 			continue
 		}
 		if err := h.rest(reloadLimit); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		h.mu.Lock()
-		ps := slices.Clone(h.proxies)
-		h.mu.Unlock()
+		var ps []*proxy
+		h.each(func(p *proxy) { ps = append(ps, p) })
 		c.drop(ps)
 		c.lay(func(t *topology) { t.dropHost(h) })
 		h.close()
 	}
 	return errs
-}
-
-// swapHost replaces a host by one with other settings. Its proxies, and all that
-// is known of them, move over.
-func (c *Controller) swapHost(hs HostSpec) error {
-	old := c.host(hs.Name)
-	if err := old.rest(reloadLimit); err != nil {
-		return err
-	}
-	old.close()
-	h := newHost(c, hs)
-	old.mu.Lock()
-	h.mu.Lock()
-	h.proxies, h.byName, old.proxies, old.byName = old.proxies, old.byName, nil, map[model.ProxyName]*proxy{}
-	h.events, h.pinned, h.pinSaved, h.orphans = old.events, old.pinned, old.pinSaved, old.orphans
-	h.mu.Unlock()
-	old.mu.Unlock()
-	c.lay(func(t *topology) {
-		i := slices.Index(t.hosts, old)
-		t.hosts[i], t.byName[hs.Name] = h, h
-		for n, w := range t.where {
-			if w == old {
-				t.where[n] = h
-			}
-		}
-	})
-	c.running.launch(h)
-	return nil
-}
-
-// rest returns when a host's writes have ended, and stops its loops. After an
-// error the host goes on as it was.
-func (h *host) rest(limit time.Duration) error {
-	h.setResting(true)
-	t := time.NewTicker(50 * time.Millisecond)
-	defer t.Stop()
-	for end := time.Now().Add(limit); ; <-t.C {
-		h.mu.Lock()
-		n := h.writes
-		h.mu.Unlock()
-		if n == 0 {
-			break
-		}
-		if time.Now().After(end) {
-			h.setResting(false)
-			return fmt.Errorf("host %s: %d writes are still under way: its settings are not applied yet; reload again", h.spec.Name, n)
-		}
-	}
-	if h.end != nil {
-		h.end()
-		<-h.ended
-	}
-	return nil
-}
-
-// setResting has no new write begun.
-func (h *host) setResting(v bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.resting = v
 }

@@ -25,8 +25,8 @@ func (r *running) begin(ctx context.Context, hosts []*host) {
 	}
 }
 
-// launch runs a host until the fleet stops or h.end is called. Before begin it
-// does nothing: begin is given all hosts.
+// launch runs a host, as it is reached now, until the fleet stops or halt is
+// called. Before begin it does nothing: begin is given all hosts.
 func (r *running) launch(h *host) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,13 +34,24 @@ func (r *running) launch(h *host) {
 		return
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
-	done := make(chan struct{})
-	h.end, h.ended = cancel, done
+	via := h.via()
+	via.cancel = cancel
 	r.wg.Go(func() {
-		defer close(done)
+		defer close(via.ended)
 		defer cancel()
-		h.run(ctx)
+		h.run(ctx, via)
 	})
+}
+
+// halt stops the loops of a host, and returns when they have ended.
+func (r *running) halt(via *reach) {
+	r.mu.Lock()
+	cancel := via.cancel
+	r.mu.Unlock()
+	if cancel != nil {
+		cancel()
+		<-via.ended
+	}
 }
 
 // wait returns when all hosts have stopped; none is launched any more.

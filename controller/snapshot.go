@@ -46,7 +46,7 @@ func (c *Controller) publishLoop(ctx context.Context) {
 func (c *Controller) markLinks() {
 	for _, h := range c.hosts() {
 		h.mu.Lock()
-		if h.prov != nil && h.view != nil && h.view.Link != h.prov.Link() {
+		if !h.external() && h.view != nil && h.view.Link != h.via().prov.Link() {
 			h.dirty = true
 		}
 		h.mu.Unlock()
@@ -89,14 +89,14 @@ func (h *host) publish() *model.HostView {
 		return h.view
 	}
 	v := &model.HostView{
-		Name: h.spec.Name, External: h.prov == nil, URI: h.spec.URI, Sources: h.spec.Sources,
+		Name: h.name, External: h.external(), URI: h.via().spec.URI, Sources: h.via().spec.Sources,
 		UUID: h.pinned, Misconfig: h.misconfig, ARPBroken: h.arpBroken, LastGood: h.lastGood,
 		Domains: h.domains, Undeclared: h.strangers, Events: h.events,
 		Proxies: make([]*model.ProxyView, 0, len(h.proxies)),
 	}
-	if h.prov != nil {
-		v.Link = h.prov.Link()
-		v.Budget = h.c.budgetView(h.spec.Name, "", time.Now())
+	if !h.external() {
+		v.Link = h.via().prov.Link()
+		v.Budget = h.c.budgetView(h.name, "", time.Now())
 		v.Orphans = h.orphanViews(time.Now())
 	}
 	for _, p := range h.proxies {

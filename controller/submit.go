@@ -129,7 +129,7 @@ func (c *Controller) powered(h *host, p *proxy, v model.Verb, id model.OpID) {
 	}
 	h.mu.Lock()
 	if p.m != nil && v != model.VerbStop {
-		h.c.count(h.spec.Name, p.m.pool, v.String()+" "+string(p.spec.Name), "an operator", time.Now())
+		h.c.count(h.name, p.m.pool, v.String()+" "+string(p.spec.Name), "an operator", time.Now())
 	}
 	h.mu.Unlock()
 	c.ops.wg.Go(func() { h.power(p, v, id) })

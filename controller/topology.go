@@ -28,15 +28,15 @@ func (c *Controller) lay(f func(*topology)) {
 }
 
 func (t *topology) addHost(h *host) {
-	t.byName[h.spec.Name] = h
+	t.byName[h.name] = h
 	t.hosts = append(t.hosts, h)
 	slices.SortStableFunc(t.hosts, func(a, b *host) int { // the external group last
-		return boolInt(a.prov == nil) - boolInt(b.prov == nil)
+		return boolInt(a.external()) - boolInt(b.external())
 	})
 }
 
 func (t *topology) dropHost(h *host) {
-	delete(t.byName, h.spec.Name)
+	delete(t.byName, h.name)
 	t.hosts = slices.DeleteFunc(t.hosts, func(o *host) bool { return o == h })
 }
 
