@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"virdeck/model"
-	"virdeck/provider"
 	"virdeck/provider/libvirt"
 	"virdeck/provider/libvirt/simhost"
 )
@@ -23,19 +22,16 @@ func (f *fleet) twin() (other *simhost.Host, swap chan struct{}) {
 	other, swap = simhost.New(simhost.Options{Name: "imposter", Origin: f.origin}), make(chan struct{})
 	inner := f.sims[string(first)].Dial
 	f.sims["imposter"] = other
-	f.specs[0].Open = func(onEvent func(provider.Event), onLink func(model.LinkStatus)) provider.Host {
-		return libvirt.New(libvirt.Options{AgentTimeout: f.agent, OnEvent: onEvent, Link: libvirt.LinkOptions{
-			Host: first, OnChange: onLink, Endpoint: "simulated",
-			Dial: func(ctx context.Context) (net.Conn, error) {
-				select {
-				case <-swap:
-					return other.Dial(ctx)
-				default:
-					return inner(ctx)
-				}
-			},
-		}})
-	}
+	f.specs[0].Open = opens(libvirt.Options{AgentTimeout: f.agent, Link: libvirt.LinkOptions{
+		Host: first, Dial: func(ctx context.Context) (net.Conn, error) {
+			select {
+			case <-swap:
+				return other.Dial(ctx)
+			default:
+				return inner(ctx)
+			}
+		},
+	}})
 	return other, swap
 }
 
@@ -58,8 +54,7 @@ func TestFleet_anotherMachine(t *testing.T) {
 				}
 				// The other machine: one is off, one runs elsewhere, one is not there.
 				other.AddDomain(simhost.DomainSpec{Name: "p-01", UUID: one.Domain("p-01").UUID()})
-				other.AddDomain(simhost.DomainSpec{Name: "p-02", UUID: one.Domain("p-02").UUID(), Running: true,
-					NICs: []simhost.NIC{{Bridge: "br0", Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.99/24")}}}})
+				other.AddDomain(simhost.DomainSpec{Name: "p-02", UUID: one.Domain("p-02").UUID(), Running: true, NICs: bridge("10.0.0.99")})
 				f.start()
 				f.within(10*time.Second, "ready", func() bool { return f.ready("p-01", "p-02", "p-03") })
 				time.Sleep(20 * time.Second)
@@ -88,12 +83,7 @@ func TestFleet_anotherMachine(t *testing.T) {
 // other one. The present address stays, and the conflict is shown.
 func TestFleet_candidateIsAnothersAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t)
-		f.host("one")
-		d := f.bridged("one", "p-01", "10.0.0.21")
-		f.bridged("one", "p-02", "10.0.0.22")
-		f.start()
-		f.within(10*time.Second, "ready", func() bool { return f.ready("p-01", "p-02") })
+		f, d := newPair(t)
 		d.SetAgentInterfaces([]simhost.Interface{{Name: "eth0", MAC: d.MAC(), Addrs: []netip.Prefix{netip.MustParsePrefix("10.0.0.22/24")}}})
 		f.during(3*time.Minute, "both in", f.allIn)
 		if p := f.proxy("p-01"); p.IP != netip.MustParseAddr("10.0.0.21") || !slices.Contains(p.Marks, model.MarkConflict) {

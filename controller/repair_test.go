@@ -28,9 +28,7 @@ func TestManaged_whatFailsIsSaidAndMended(t *testing.T) {
 		"the base image is not there": {
 			func(h *simhost.Host) func() {
 				h.RemoveVolume("default", "base.qcow2")
-				return func() {
-					h.AddVolume("default", simhost.VolumeSpec{Name: "base.qcow2", Format: "qcow2", Capacity: 1 << 30})
-				}
+				return func() { h.AddVolume("default", base) }
 			},
 			"no storage vol with matching name 'base.qcow2'", model.StatePending,
 		},
@@ -82,52 +80,31 @@ func TestManaged_whatFailsIsSaidAndMended(t *testing.T) {
 					t.Errorf("domains %q", f.domains())
 				}
 				mend()
-				if _, err := f.Submit(model.Command{Verb: model.VerbReconcile, Host: "a", Proxy: "web-1", By: "test"}); err != nil {
-					t.Fatal(err)
-				}
+				f.submit(on(model.VerbReconcile, "web-1"))
 				f.settle(1, 20*time.Second)
 			})
 		})
 	}
 }
 
-func TestManaged_twoFleetsOnOneHost(t *testing.T) {
+func TestManaged_vmDestroyedBehindOurBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newManaged(t, "a")
 		f.pool(2)
-		f.run()
-		f.settle(2, 30*time.Second)
-		f.stop()
-		first := f.domains()
-		// The other fleet, with a name of its own, the same names of proxies, and no
-		// memory of the first.
-		f.set.Fleet = "other"
-		f.newStore()
-		f.run()
-		f.within(time.Minute, "its own VMs are made", func() bool { return f.in() == 2 && len(f.domains()) == 4 })
-		f.during(30*time.Minute, "the other fleet's are left alone", func() bool {
-			return len(f.domains()) == 4 && len(f.Snapshot().Hosts[0].Orphans) == 0
-		})
-		for _, d := range first {
-			if f.sims["a"].Domain(strings.TrimPrefix(d, "a/")) == nil {
-				t.Errorf("%s is gone", d)
-			}
-		}
-	})
-}
-
-func TestManaged_unreachableHostCausesNothingElsewhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newManaged(t, "a", "b")
-		f.pool(4)
-		f.run()
-		f.settle(4, 30*time.Second)
-		f.sims["b"].Kill()
-		f.during(time.Hour, "no VM is made elsewhere, and nobody leaves", func() bool { return len(f.domains()) == 4 && f.in() == 4 })
-		if err := f.sims["b"].Start(); err != nil {
+		f.begin(2)
+		if err := f.vm("web-1").Destroy(); err != nil {
 			t.Fatal(err)
 		}
-		f.settle(4, 2*time.Minute)
+		f.within(5*time.Second, "noticed", func() bool { return f.in() == 1 })
+		took := f.settle(2, 30*time.Second)
+		t.Logf("back after %s", took)
+		if b := f.Snapshot().Hosts[0].Budget; b.Used != 1 {
+			t.Errorf("budget %+v, want one used", b)
+		}
+		f.again()
+		if b := f.Snapshot().Hosts[0].Budget; b.Used != 1 {
+			t.Errorf("after a restart: budget %+v, want one used", b)
+		}
 	})
 }
 
@@ -136,9 +113,8 @@ func TestManaged_pausedIsNeverRestarted(t *testing.T) {
 		f := newManaged(t, "a")
 		f.pool(1)
 		f.set.ReplaceAfter = 2 * time.Minute
-		f.run()
-		f.settle(1, 30*time.Second)
-		d := f.sims["a"].Domain(strings.TrimPrefix(f.domains()[0], "a/"))
+		f.begin(1)
+		d := f.vm("web-1")
 		id := d.ID()
 		d.Pause(libvirt.DomainPausedIoerror)
 		f.during(30*time.Minute, "the same VM, paused", func() bool {
@@ -168,67 +144,26 @@ func TestManaged_brokenImageDoesNotLoop(t *testing.T) {
 	})
 }
 
-// Two of the same, one of which has lost its host's link: only what changed in
-// the configuration changes.
-func TestApply_whatStaysKeepsItsPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newManaged(t, "a", "b")
-		f.pool(2)
-		f.bridged("a", "old-1", "10.9.0.1")
-		f.bridged("b", "old-2", "10.9.0.2")
-		f.decl.Proxies = f.fleet.decl
-		f.run()
-		f.within(30*time.Second, "all in", func() bool { return f.in() == 4 })
-		since := f.proxy("old-1").Health.Since
-		up := f.Snapshot().Hosts[1].Link.Since
-		d := f.decl
-		d.Hosts = []HostSpec{f.specs[0], f.specs[1]}
-		d.Hosts[0].Key = "reached in another way"
-		d.Proxies = d.Proxies[:1]
-		if err := f.Apply(d, f.set); err != nil {
-			t.Fatal(err)
-		}
-		if p, _ := f.Snapshot().Proxy("old-2"); p != nil {
-			time.Sleep(time.Second)
-		}
-		if p, _ := f.Snapshot().Proxy("old-2"); p != nil {
-			t.Error("old-2 is still there")
-		}
-		f.during(time.Minute, "the others keep their places", func() bool { return f.in() == 3 })
-		if now := f.proxy("old-1").Health.Since; now != since {
-			t.Errorf("old-1 is in since %s, before the reload since %s", now, since)
-		}
-		if s := f.Snapshot().Hosts[1].Link; s.Since != up {
-			t.Errorf("the link of b, which did not change, is up since %s, before since %s", s.Since, up)
-		}
-		// Declared again: from the beginning, since it was let go.
-		if err := f.Apply(f.decl, f.set); err != nil {
-			t.Fatal(err)
-		}
-		f.within(30*time.Second, "all in again", func() bool { return f.in() == 4 })
-	})
-}
-
-func TestApply_undeclaredPoolIsKeptForItsGrace(t *testing.T) {
+// A VM that was of no use and has come back is not replaced later.
+func TestHarm_mendedIsNotReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newManaged(t, "a")
-		f.pool(2)
+		f.pool(1)
+		f.set.ReplaceAfter = time.Minute
+		f.decl.Budget.PerPool = 0 // it holds the replacement
+		f.begin(1)
+		uid := f.uid("web-1")
+		d := f.vm("web-1")
+		was := d.Proxy()
+		broken := was
+		broken.Mode = simhost.ProxyBadGateway
+		d.SetProxy(broken)
+		f.within(5*time.Minute, "it is to be replaced", func() bool { return len(f.Snapshot().Plan) == 1 && f.Snapshot().Plan[0].Verb == model.PlanReplace })
+		d.SetProxy(was)
+		f.within(time.Minute, "back", func() bool { return f.in() == 1 })
+		f.stop()
+		f.decl.Budget.PerPool = 5
 		f.run()
-		f.settle(2, 30*time.Second)
-		d := f.decl
-		d.Pools = nil
-		if err := f.Apply(d, f.set); err != nil {
-			t.Fatal(err)
-		}
-		f.within(10*time.Second, "out of rotation", func() bool { return f.in() == 0 })
-		f.during(9*time.Minute, "the VMs are kept", func() bool { return len(f.domains()) == 2 })
-		if err := f.Apply(f.decl, f.set); err != nil { // it was a mistake
-			t.Fatal(err)
-		}
-		f.settle(2, 10*time.Second)
-		if err := f.Apply(d, f.set); err != nil {
-			t.Fatal(err)
-		}
-		f.within(12*time.Minute, "removed after the grace", func() bool { return len(f.domains()) == 0 })
+		f.during(time.Hour, "the same VM, in rotation", func() bool { return f.in() == 1 && f.uid("web-1") == uid })
 	})
 }

@@ -1,0 +1,110 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"virdeck/model"
+	"virdeck/provider/libvirt"
+	"virdeck/provider/libvirt/simhost"
+)
+
+func TestManaged_foreignDomainOfTheSameNameIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManaged(t, "a")
+		f.pool(1)
+		f.begin(1)
+		f.stop()
+		// The same records, on a host where somebody else has that name.
+		name := f.domains()[0][2:]
+		d := f.sims["a"].Domain(name)
+		if err := d.Destroy(); err != nil {
+			t.Fatal(err)
+		}
+		d.Undefine()
+		f.sims["a"].AddDomain(simhost.DomainSpec{Name: name, Running: true})
+		f.run()
+		f.within(time.Minute, "the conflict is named", func() bool {
+			return strings.Contains(f.plan(), "without virdeck's mark: it is left alone")
+		})
+		f.during(3*time.Minute, "left alone", func() bool {
+			d := f.sims["a"].Domain(name)
+			return d != nil && d.ID() > 0 && len(f.domains()) == 1
+		})
+	})
+}
+
+func TestManaged_orphanIsRemovedAfterItsGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManaged(t, "a")
+		f.pool(2)
+		f.begin(2)
+		f.stop()
+		f.decl.Pools = nil
+		f.run()
+		f.during(9*time.Minute, "kept in its grace", func() bool { return len(f.domains()) == 2 })
+		if v := f.Snapshot().Hosts[0].Orphans; len(v) != 2 {
+			t.Errorf("orphans %+v, want 2", v)
+		}
+		f.within(3*time.Minute, "removed", func() bool { return len(f.domains()) == 0 })
+		if v := f.sims["a"].Volumes("default"); len(v) != 1 || v[0] != "base.qcow2" {
+			t.Errorf("volumes %q, want the base alone", v)
+		}
+	})
+}
+
+func TestManaged_twoFleetsOnOneHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManaged(t, "a")
+		f.pool(2)
+		f.begin(2)
+		f.stop()
+		first := f.domains()
+		// The other fleet, with a name of its own, the same names of proxies, and no
+		// memory of the first.
+		f.set.Fleet = "other"
+		f.newStore()
+		f.run()
+		f.within(time.Minute, "its own VMs are made", func() bool { return f.in() == 2 && len(f.domains()) == 4 })
+		f.during(30*time.Minute, "the other fleet's are left alone", func() bool {
+			return len(f.domains()) == 4 && len(f.Snapshot().Hosts[0].Orphans) == 0
+		})
+		for _, d := range first {
+			if f.sims["a"].Domain(strings.TrimPrefix(d, "a/")) == nil {
+				t.Errorf("%s is gone", d)
+			}
+		}
+	})
+}
+
+// What virdeck did not make, it does not remove, though its mark is there and no
+// proxy has its uid any more.
+func TestHarm_promotedAndUndeclared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManaged(t, "a")
+		f.attic()
+		f.begin(1)
+		f.done(on(model.VerbManage, "attic"))
+		d := f.decl
+		d.Proxies = nil
+		f.apply(d)
+		f.during(time.Hour, "the VM stays", func() bool { return f.sims["a"].Domain("attic") != nil && f.sims["a"].Domain("attic").ID() > 0 })
+	})
+}
+
+// Two hosts of the configuration that are one libvirt.
+func TestHarm_oneDaemonUnderTwoNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManaged(t, "a")
+		twin := f.specs[0]
+		twin.Name = "twin"
+		twin.Open = opens(libvirt.Options{Link: libvirt.LinkOptions{Host: "twin", Dial: f.sims["a"].Dial}})
+		f.pool(2)
+		f.decl.Pools[0].Hosts = []model.HostName{"a"}
+		f.decl.Hosts = append(f.decl.Hosts, twin)
+		f.begin(2)
+		f.during(time.Hour, "nobody's VMs are orphans of the other name", func() bool { return f.in() == 2 && len(f.sims["a"].Domains()) == 2 })
+	})
+}
