@@ -214,7 +214,7 @@ func (h *host) poll(ctx context.Context) {
 	if !h.checkIdentity(l, now) {
 		return
 	}
-	h.noteMarks(l)
+	h.noteMarks(l, now)
 	h.noteOrphans()
 	h.noteStrangers(l)
 	defer h.c.kickManage()

@@ -22,6 +22,9 @@ func (h *host) begin(p *proxy, d decision, now time.Time) launch {
 	}
 	h.writes++
 	owner, spec, domain := h.ownerOf(p), m.spec, p.spec.Domain
+	if d.job == jobDelete && m.listed {
+		owner = m.owner // under takeover it may be another controller's, which decide has allowed
+	}
 	h.tellSame(p, note{what: fmt.Sprintf("%s of its VM begins: %s", d.job, d.why)}, now)
 	h.refresh(p, now)
 	h.phaseOps(p, d.job.String())

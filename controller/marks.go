@@ -11,7 +11,7 @@ import (
 
 // noteMarks keeps, of a listing, what managed proxies and orphans need. The lock
 // is held.
-func (h *host) noteMarks(l provider.Listing) {
+func (h *host) noteMarks(l provider.Listing, now time.Time) {
 	h.listGen, h.listedAt, h.pollErr = l.Generation, l.At, ""
 	h.marked, h.marksRead = h.marked[:0], true
 	byName := make(map[string]model.Instance, len(l.Instances))
@@ -27,11 +27,13 @@ func (h *host) noteMarks(l provider.Listing) {
 	}
 	h.seen = h.seen || h.marksRead
 	for _, p := range h.proxies {
-		if p.m == nil {
-			continue
-		}
 		in, ok := byName[p.spec.Domain]
-		p.m.listed, p.m.owner, p.m.ownerKnown = ok, in.Owner, in.OwnerKnown
+		if ok {
+			h.byMark(p, in, now)
+		}
+		if p.m != nil {
+			p.m.listed, p.m.owner, p.m.ownerKnown = ok, in.Owner, in.OwnerKnown
+		}
 	}
 }
 
@@ -159,8 +161,7 @@ func (c *Controller) rival(pool string, name model.ProxyName) string {
 
 // claimable reports whether the record of a proxy may take the uid of a mark.
 func (c *Controller) claimable(m *managed, o model.Owner) bool {
-	mine := o.Controller == c.id || c.settings().Takeover
-	return mine && c.fresh.Load() && !m.built && m.busy == jobNone && o.UID != "" && o.UID != m.uid && o.Phase != model.PhaseDeleting && !m.recovering
+	return c.ours(o) && c.fresh.Load() && !m.built && m.busy == jobNone && o.UID != "" && o.UID != m.uid && o.Phase != model.PhaseDeleting && !m.recovering
 }
 
 // claimMark takes a VM over into the record: its uid, and the credentials that

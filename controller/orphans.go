@@ -72,7 +72,7 @@ func (h *host) noteOrphans() {
 		}
 	}
 	for _, in := range h.marked {
-		if in.Owner.Controller != h.c.id && !h.c.settings().Takeover || mine[in.Owner.UID] {
+		if !h.c.ours(in.Owner) || mine[in.Owner.UID] {
 			continue
 		}
 		// What virdeck did not make it never removes of its own accord, whatever
@@ -141,7 +141,6 @@ func (h *host) beginOrphan(uid string, o *orphan, now time.Time) launch {
 	h.c.count(h.name, o.owner.Pool, "remove orphan "+o.name, "", now)
 	h.tellHost("", "", "the orphan "+o.name+" is being removed", now)
 	del := provider.Deletion{Owner: o.owner, Domain: o.name}
-	del.Owner.Controller = h.c.id
 	return launch{h: h, undo: func(retry time.Time) { o.busy, o.retryAt = false, retry }, start: func() {
 		h.c.ops.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(h.c.ctx, h.c.settings().DeleteTimeout)

@@ -39,8 +39,7 @@ func (c *Controller) addMarked(spec model.PoolSpec) {
 	for _, h := range c.hosts() {
 		for _, in := range h.markedNow() {
 			n, ok := spec.Ordinal(in.Owner.Proxy)
-			mine := in.Owner.Controller == c.id || c.settings().Takeover
-			if ok && mine && in.Owner.Pool == spec.Name && c.hostOf(in.Owner.Proxy) == nil {
+			if ok && c.ours(in.Owner) && in.Owner.Pool == spec.Name && c.hostOf(in.Owner.Proxy) == nil {
 				c.addMember(spec, n, h.name)
 			}
 		}

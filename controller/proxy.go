@@ -22,6 +22,7 @@ type proxy struct {
 	m        *managed    // nil for those that are not managed
 	saved    store.Proxy // what of it the store has
 	unsaved  bool        // something may have changed since
+	marked   time.Time   // when virdeck last changed its domain's mark on an operator's word
 	drained  bool
 	restored bool                             // was in rotation before the restart; until it is first tracked
 	tracked  map[netip.Addr]model.Incarnation // what health was told to probe

@@ -47,7 +47,7 @@ func (h *Host) setOwner(ctx context.Context, domain string, o model.Owner) error
 			return nil
 		}
 	}
-	return h.writeMark(ctx, f, &o)
+	return h.remark(ctx, f, &o)
 }
 
 // ClearOwner implements provider.Builder. A domain without a mark is a success,
@@ -72,7 +72,21 @@ func (h *Host) clearOwner(ctx context.Context, domain string, o model.Owner) err
 	if err := ours(f, o, "released"); err != nil {
 		return err
 	}
-	return h.writeMark(ctx, f, nil)
+	return h.remark(ctx, f, nil)
+}
+
+// remark writes the mark of a domain that is not virdeck's to hold still. One
+// that was started between the look and the write is looked at again: its run
+// would keep the mark that it began with.
+func (h *Host) remark(ctx context.Context, f *found, o *model.Owner) error {
+	if err := h.writeMark(ctx, f, o); err != nil || f.active() {
+		return err
+	}
+	now, err := h.byName(ctx, f.dom.Name)
+	if err != nil || now == nil || !now.active() {
+		return err
+	}
+	return h.writeMark(ctx, now, o)
 }
 
 // Recover implements provider.Builder: host name, port and credentials, and

@@ -72,6 +72,43 @@ func TestOwner(t *testing.T) {
 	})
 }
 
+// A domain that somebody starts between the look and the write: its run has no
+// other mark than its configuration.
+func TestOwner_startedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, simhost.Options{}, nil)
+		d := r.nat("web")
+		o := someOwner()
+		for what, mark := range map[string]func() error{
+			"released": func() error { return r.ClearOwner(t.Context(), "web", o) },
+			"marked":   func() error { return r.SetOwner(t.Context(), "web", o) },
+		} {
+			before := r.SetOwner
+			if what == "marked" {
+				before = r.ClearOwner
+			}
+			if err := before(t.Context(), "web", o); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Destroy(); err != nil {
+				t.Fatal(err)
+			}
+			r.sim.Inject(simhost.Fault{Proc: simhost.ProcDomainSetMetadata, Kind: simhost.FaultDelay, Delay: 2 * time.Second, Times: 1})
+			started := make(chan error, 1)
+			time.AfterFunc(time.Second, func() { started <- d.Start() })
+			if err := mark(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-started; err != nil {
+				t.Fatal(err)
+			}
+			if live, conf := d.Metadata(markURI, true), d.Metadata(markURI, false); live != conf || (live != "") != (what == "marked") {
+				t.Errorf("%s: live %q, configuration %q", what, live, conf)
+			}
+		}
+	})
+}
+
 // An adopted domain that was promoted loses its definition, and none of its disks.
 func TestDelete_promoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
