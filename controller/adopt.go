@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"virdeck/model"
@@ -39,17 +41,23 @@ func (c *Controller) refuseAdopt(h *host, cmd model.Command) error {
 // adopt makes a domain a proxy, and remembers it: it is declared in the store,
 // not in the configuration.
 func (c *Controller) adopt(h *host, spec model.ProxySpec) error {
-	spec.Host, spec.Backing = h.name, model.BackingAdopted
-	if err := c.apply(store.PutAdopted(store.Adopted{
-		Name: spec.Name, Host: spec.Host, Domain: spec.Domain, Port: spec.Port, Probe: spec.Probe, Pool: spec.Pool, Labels: spec.Labels, Creds: spec.Creds,
-	})); err != nil {
+	a := store.Adopted{
+		Name: spec.Name, Host: h.name, Domain: spec.Domain, Port: spec.Port, Probe: spec.Probe, Pool: spec.Pool, Labels: spec.Labels, Creds: spec.Creds,
+	}
+	if err := c.apply(store.PutAdopted(a)); err != nil {
 		return err
 	}
-	c.lay(func(t *topology) { c.addProxy(t, spec, nil) })
+	c.rememberAdopted(a)
+	c.declare()
 	h.refreshAll()
-	c.consoleAdopted(spec.Name, true)
 	c.log.Info("adopted", "host", string(h.name), "proxy", string(spec.Name), "domain", spec.Domain)
 	return nil
+}
+
+func (c *Controller) rememberAdopted(a store.Adopted) {
+	c.stateMu.Lock()
+	defer c.stateMu.Unlock()
+	c.adopted[a.Name] = a
 }
 
 // adoptedSpec is the proxy that a record of the store declares.
@@ -59,19 +67,27 @@ func adoptedSpec(a store.Adopted) model.ProxySpec {
 	}
 }
 
-// consoleAdopted notes who is declared in the store alone.
-func (c *Controller) consoleAdopted(n model.ProxyName, yes bool) {
+// consoleAdopted returns what is declared in the store alone, by name.
+func (c *Controller) consoleAdopted() []store.Adopted {
 	c.stateMu.Lock()
 	defer c.stateMu.Unlock()
-	if yes {
-		c.adopted[n] = true
-		return
-	}
-	delete(c.adopted, n)
+	return slices.SortedFunc(maps.Values(c.adopted), func(a, b store.Adopted) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func (c *Controller) isConsoleAdopted(n model.ProxyName) bool {
 	c.stateMu.Lock()
 	defer c.stateMu.Unlock()
-	return c.adopted[n]
+	_, ok := c.adopted[n]
+	return ok
+}
+
+// forgetAdopted has a proxy declared in the store no more.
+func (c *Controller) forgetAdopted(n model.ProxyName) error {
+	if err := c.apply(store.DeleteAdopted(n)); err != nil {
+		return err
+	}
+	c.stateMu.Lock()
+	defer c.stateMu.Unlock()
+	delete(c.adopted, n)
+	return nil
 }

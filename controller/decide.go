@@ -38,8 +38,9 @@ type vmFacts struct {
 	unreachable string
 	hold        string // why the proxy's first VM must not be made yet
 
-	listed     bool        // the newest listing has its domain
-	owner      model.Owner // the domain's mark
+	listed     bool           // the newest listing has its domain
+	elsewhere  model.HostName // where else a domain has the mark with our uid; empty: nowhere
+	owner      model.Owner    // the domain's mark
 	ownerKnown bool
 	uid        string // of our record
 	fleet, id  string // ours
@@ -131,6 +132,8 @@ func wanted(f vmFacts) decision {
 		return decision{job: jobCreate, why: "it is declared, and has no VM yet"}
 	case !f.listed && f.missing < 2:
 		return decision{}
+	case !f.listed && f.elsewhere != "":
+		return decision{wait: fmt.Sprintf("its VM is on %s now, moved there by somebody: declare it there, or move it back", f.elsewhere)}
 	case !f.listed && f.serving:
 		return decision{wait: "its domain is not listed; kept, since its address passes probes"}
 	case !f.listed && f.adopted:

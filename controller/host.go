@@ -25,7 +25,9 @@ type host struct {
 	pinned    string // host UUID at first contact
 	pinSaved  string // what of it the store has
 	identGen  uint64 // newest link generation that has shown this UUID
+	shows     string // host UUID of the newest look
 	misconfig string
+	twin      string // why nothing is written: another host is the same machine
 	arpBroken bool
 	lastGood  time.Time
 	domains   int
@@ -57,6 +59,9 @@ func newHost(c *Controller, hs HostSpec) *host {
 	}
 	h.pinned = c.state.Hosts[hs.Name]
 	h.pinSaved = h.pinned
+	if h.pinned != "" {
+		c.machines.take(h.pinned, h.name)
+	}
 	h.open(hs)
 	return h
 }

@@ -2,6 +2,9 @@ package controller
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"virdeck/model"
@@ -18,13 +21,19 @@ func (h *host) checkIdentity(l provider.Listing, now time.Time) bool {
 	if h.pinned == "" {
 		h.pinned = uuid
 	}
+	h.shows = uuid
 	if uuid == h.pinned {
 		h.identGen = l.Generation
+	}
+	h.twin = ""
+	if other := h.c.machines.take(h.pinned, h.name); other != h.name {
+		h.twin = fmt.Sprintf("%s and %s show one host UUID, %s: they are one machine, or clones that need a host_uuid of their own in libvirtd.conf. Nothing is written through %[1]s",
+			h.name, other, h.pinned)
 	}
 	was := h.misconfig
 	h.misconfig = ""
 	if uuid != h.pinned {
-		h.misconfig = "this is another machine: host UUID " + uuid + ", pinned is " + h.pinned
+		h.misconfig = "this is another machine: host UUID " + uuid + ", pinned is " + h.pinned + "; repin takes it for " + string(h.name)
 	}
 	if h.misconfig != was {
 		what := h.misconfig
@@ -37,6 +46,57 @@ func (h *host) checkIdentity(l provider.Listing, now time.Time) bool {
 		}
 	}
 	return h.misconfig == ""
+}
+
+// refuseRepin returns why a host's pin stays, or nil.
+func (h *host) refuseRepin() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.shows == "" || h.shows == h.pinned {
+		return model.Refuse("%s is the machine that it always was, as far as is known", h.name)
+	}
+	return nil
+}
+
+// repin takes the machine that answers for this host from now on, on an
+// operator's word. What it lists counts from the next look on.
+func (h *host) repin(by string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	what := fmt.Sprintf("host UUID %s is pinned, before it was %s", h.shows, h.pinned)
+	h.c.machines.drop(h.name)
+	h.pinned, h.nextPoll, h.dirty = h.shows, time.Time{}, true
+	h.tellHost("", "", what+", by "+by, now)
+	h.kickLoop()
+	return what
+}
+
+// machines tells which host was the first to show a UUID. Two names for one
+// machine would do everything to it twice.
+type machines struct {
+	mu sync.Mutex
+	by map[string]model.HostName
+}
+
+// take returns who has a UUID, which is now the host itself if nobody had it.
+func (m *machines) take(uuid string, h model.HostName) model.HostName {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.by == nil {
+		m.by = map[string]model.HostName{}
+	}
+	if _, ok := m.by[uuid]; !ok {
+		m.by[uuid] = h
+	}
+	return m.by[uuid]
+}
+
+// drop forgets what a host has shown.
+func (m *machines) drop(h model.HostName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.by, func(_ string, who model.HostName) bool { return who == h })
 }
 
 // errUnidentified: the link is new, and what it shows differs from what was

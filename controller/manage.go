@@ -143,7 +143,7 @@ func (h *host) facts(p *proxy, now time.Time) vmFacts {
 	m := p.m
 	return vmFacts{
 		now: now, wish: m.wish, declared: !m.retired, busy: m.busy != jobNone, unreachable: h.unreachable(m), hold: h.c.holdFirst(p),
-		listed: m.listed, owner: m.owner, ownerKnown: m.ownerKnown, uid: m.uid,
+		listed: m.listed, elsewhere: h.c.elsewhere(m.uid, h.name), owner: m.owner, ownerKnown: m.ownerKnown, uid: m.uid,
 		fleet: h.c.settings().Fleet, id: h.c.id, takeover: h.c.settings().Takeover, adopted: m.adopted, built: m.built, removed: m.removed,
 		missing: p.st.missing.n, off: p.st.off.n, leaveOff: h.c.settings().LeaveStopped, serving: p.st.ip.IsValid(),
 		replace: m.replace, operator: m.operator, grace: m.grace, leaving: m.leaving, drainUntil: m.drainEnd,
@@ -166,6 +166,8 @@ func (h *host) unreachable(m *managed) string {
 		return "this host cannot make VMs"
 	case h.misconfig != "":
 		return h.misconfig
+	case h.twin != "":
+		return h.twin
 	case h.link != model.LinkUp:
 		return fmt.Sprintf("the link to %s is %s", h.name, h.link)
 	case h.listGen == 0:

@@ -60,30 +60,36 @@ func (c *Controller) holdFirst(p *proxy) string {
 	return ""
 }
 
+// sightings is what the marks on all hosts tell together. It is immutable.
+type sightings struct {
+	unread string                      // a host whose marks have not been read since the start; empty: none
+	rivals map[string]string           // by proxy, and by poolKey: what another controller of this fleet has made
+	owners map[string]string           // by uid: which proxy has it, and where
+	on     map[string][]model.HostName // by uid: where the newest looks saw it
+}
+
 // unreadHost returns a host whose marks have not been read since the start;
 // empty if there is none.
 func (c *Controller) unreadHost() string {
-	if h := c.unread.Load(); h != nil {
-		return *h
+	if s := c.sightings.Load(); s != nil {
+		return s.unread
 	}
 	return "any host"
 }
 
-// claimMarks gives declared proxies without a VM of their own the uid of the VM
-// that carries their name, if it is ours: after a store was lost, or after a
-// define came through that nobody waited for.
+// claimMarks looks at the marks on all hosts. Declared proxies without a VM of
+// their own get the uid of the VM that carries their name, if it is ours: after a
+// store was lost, or after a define came through that nobody waited for.
 func (c *Controller) claimMarks(now time.Time) {
-	unread := ""
-	rivals := map[string]string{}
-	uids := map[string]string{}
+	s := &sightings{rivals: map[string]string{}, owners: map[string]string{}, on: map[string][]model.HostName{}}
 	taking := false
 	for _, h := range c.hosts() {
 		if h.via().build == nil {
 			continue
 		}
-		found, seen := h.readMarks(rivals)
-		if !seen && unread == "" {
-			unread = string(h.name)
+		found, seen := h.readMarks(s)
+		if !seen && s.unread == "" {
+			s.unread = string(h.name)
 		}
 		for _, in := range found {
 			c.claimMark(h, in, now)
@@ -91,30 +97,29 @@ func (c *Controller) claimMarks(now time.Time) {
 		h.each(func(p *proxy) {
 			if p.m != nil {
 				taking = taking || p.m.recovering
-				uids[p.m.uid] = string(p.spec.Name) + " on " + string(h.name)
+				s.owners[p.m.uid] = string(p.spec.Name) + " on " + string(h.name)
 			}
 		})
 	}
-	c.unread.Store(&unread)
-	c.rivals.Store(&rivals)
-	c.uids.Store(&uids)
-	if c.fresh.Load() && unread == "" && !taking && c.settledOnce {
+	c.sightings.Store(s)
+	if c.fresh.Load() && s.unread == "" && !taking && c.settledOnce {
 		c.fresh.Store(false) // from here on the store knows more than the marks
 	}
-	c.settledOnce = unread == ""
+	c.settledOnce = s.unread == ""
 }
 
-// readMarks returns the marked domains that a record may take over, notes those
-// of other controllers, and tells whether all marks have once been read.
-func (h *host) readMarks(rivals map[string]string) (found []model.Instance, seen bool) {
+// readMarks notes the marked domains of the newest listing in s, returns those
+// that a record may take over, and tells whether all marks have once been read.
+func (h *host) readMarks(s *sightings) (found []model.Instance, seen bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, in := range h.marked {
-		if o := in.Owner; o.Controller != h.c.id && !h.c.settings().Takeover {
+		s.on[in.Owner.UID] = append(s.on[in.Owner.UID], h.name)
+		if o := in.Owner; !h.c.ours(o) {
 			why := fmt.Sprintf("another controller, %s, has made %s on %s: start with --takeover if that one is gone for good", o.Controller, in.Name, h.name)
-			rivals[string(o.Proxy)] = why
+			s.rivals[string(o.Proxy)] = why
 			if o.Pool != "" {
-				rivals[poolKey(o.Pool)] = why
+				s.rivals[poolKey(o.Pool)] = why
 			}
 		}
 		if p := h.byName[in.Owner.Proxy]; p != nil && p.m != nil && h.c.claimable(p.m, in.Owner) {
@@ -137,10 +142,23 @@ func (h *host) hasMarkFor(p *proxy) bool {
 
 // ownerOfUID names the proxy that has a uid, on whatever host; empty if none has.
 func (c *Controller) ownerOfUID(uid string) string {
-	if m := c.uids.Load(); m != nil {
-		return (*m)[uid]
+	if s := c.sightings.Load(); s != nil {
+		return s.owners[uid]
 	}
 	return "a proxy, perhaps: the fleet has not been looked over yet"
+}
+
+// elsewhere names another host than h that has a domain with a uid's mark; empty
+// if none has.
+func (c *Controller) elsewhere(uid string, h model.HostName) model.HostName {
+	if s := c.sightings.Load(); s != nil {
+		for _, other := range s.on[uid] {
+			if other != h {
+				return other
+			}
+		}
+	}
+	return ""
 }
 
 func poolKey(pool string) string { return "pool " + pool } // no proxy's name has a space
@@ -149,14 +167,14 @@ func poolKey(pool string) string { return "pool " + pool } // no proxy's name ha
 // controller of this fleet has, and two that make the same fleet undo each
 // other's work.
 func (c *Controller) rival(pool string, name model.ProxyName) string {
-	r := c.rivals.Load()
+	s := c.sightings.Load()
 	switch {
-	case r == nil:
+	case s == nil:
 		return ""
 	case pool != "":
-		return (*r)[poolKey(pool)]
+		return s.rivals[poolKey(pool)]
 	}
-	return (*r)[string(name)]
+	return s.rivals[string(name)]
 }
 
 // claimable reports whether the record of a proxy may take the uid of a mark.

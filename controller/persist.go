@@ -1,8 +1,11 @@
 package controller
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"virdeck/model"
@@ -145,6 +148,7 @@ func (h *host) record(p *proxy) store.Proxy {
 // restore puts into a new proxy what is remembered of it. The lock is held.
 func (h *host) restore(p *proxy, now time.Time) {
 	r, ok := h.c.remembered(p.spec.Name)
+	h.c.consumed(p.spec.Name)
 	promoted := p.spec.Backing == model.BackingAdopted && r.Backing == model.BackingManaged && r.SpecHash == adoptedHash && r.UID != ""
 	if !ok || r.Host != h.name || r.Backing != p.spec.Backing && !promoted || p.m == nil && r.Domain != p.spec.Domain {
 		return
@@ -152,7 +156,6 @@ func (h *host) restore(p *proxy, now time.Time) {
 	if promoted {
 		p.m, p.spec.Backing = &managed{adopted: true, drain: singleDrain}, model.BackingManaged
 	}
-	h.c.consumed(p.spec.Name)
 	p.saved, p.drained, p.events = r, r.Drained, r.Events
 	if p.spec.Backing != model.BackingExternal {
 		p.st.ip, p.st.incarnation, p.st.uuid, p.st.ipAt = r.IP, r.Incarnation, r.UUID, h.c.state.SavedAt
@@ -206,8 +209,25 @@ func (c *Controller) remembered(n model.ProxyName) (store.Proxy, bool) {
 	return r, ok
 }
 
-// consumed notes that a proxy goes on from its record: whoever has its name
-// later begins anew.
+// memories returns what the store has of proxies that are not there, by name.
+func (c *Controller) memories() []store.Proxy {
+	c.stateMu.Lock()
+	defer c.stateMu.Unlock()
+	return slices.SortedFunc(maps.Values(c.state.Proxies), func(a, b store.Proxy) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// remember keeps a record for whoever has its name and its host later.
+func (c *Controller) remember(r store.Proxy) {
+	c.stateMu.Lock()
+	defer c.stateMu.Unlock()
+	if c.state.Proxies == nil {
+		c.state.Proxies = map[model.ProxyName]store.Proxy{}
+	}
+	c.state.Proxies[r.Name] = r
+}
+
+// consumed notes that a proxy has taken its record, or another one its name:
+// whoever has the name later begins anew.
 func (c *Controller) consumed(n model.ProxyName) {
 	c.stateMu.Lock()
 	defer c.stateMu.Unlock()

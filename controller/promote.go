@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"virdeck/model"
-	"virdeck/store"
 )
 
 // adoptedHash stands in the mark of a VM that virdeck did not make.
@@ -161,11 +160,10 @@ func (c *Controller) release(h *host, p *proxy, id model.OpID) {
 		}, func(now time.Time) { h.released(p, now) }, "its mark is gone: adopted again")
 		return
 	}
-	if err := c.apply(store.DeleteAdopted(p.spec.Name)); err != nil {
+	if err := c.forgetAdopted(p.spec.Name); err != nil {
 		c.ops.end(id, err, "")
 		return
 	}
-	c.consoleAdopted(p.spec.Name, false)
 	c.drop([]*proxy{p})
 	c.ops.end(id, c.save(), fmt.Sprintf("forgotten; domain %s is left as it is", h.domainOf(p)))
 }

@@ -109,8 +109,8 @@ type Controller struct {
 	id        string      // of this controller, in marks
 	fresh     atomic.Bool // the store began empty, and the marks have not told yet what it forgot
 	stateMu   sync.Mutex
-	state     store.State              // as it was loaded, less what is in use
-	adopted   map[model.ProxyName]bool // declared in the store alone
+	state     store.State                       // as it was loaded, less what is in use
+	adopted   map[model.ProxyName]store.Adopted // declared in the store alone
 	store     Store
 	audit     Audit
 	reload    func(by string) (string, error)
@@ -118,11 +118,9 @@ type Controller struct {
 	replan    chan struct{} // capacity 1
 	plan      atomic.Pointer[[]model.PlanItem]
 	poolViews atomic.Pointer[[]model.PoolView]
-	unread    atomic.Pointer[string] // a host whose marks have not been read; see unreadHost
 
-	uids        atomic.Pointer[map[string]string] // which proxy has which uid, over all hosts
-	settledOnce bool                              // all marks were read in the last pass; of manage alone
-	rivals      atomic.Pointer[map[string]string] // see rival
+	sightings   atomic.Pointer[sightings]
+	settledOnce bool // all marks were read in the last pass; of manage alone
 
 	saveMu   sync.Mutex // over dropped and beat, and while the store is written
 	dropped  map[model.ProxyName]bool
@@ -131,11 +129,12 @@ type Controller struct {
 
 	reloadNote atomic.Pointer[model.Notice] // what the configuration file has that is not applied
 
-	snap    atomic.Pointer[model.Snapshot]
-	changed chan struct{} // capacity 1
-	seq     atomic.Uint64 // of events
-	claims  claims
-	ops     ops
+	snap     atomic.Pointer[model.Snapshot]
+	changed  chan struct{} // capacity 1
+	seq      atomic.Uint64 // of events
+	claims   claims
+	machines machines
+	ops      ops
 }
 
 // New starts the hosts' links and the health engine; nothing is looked at
@@ -143,7 +142,7 @@ type Controller struct {
 func New(s Settings, d Deps) *Controller {
 	c := &Controller{
 		log: d.Log, rand: d.Rand, started: time.Now(),
-		changed: make(chan struct{}, 1), replan: make(chan struct{}, 1), dropped: map[model.ProxyName]bool{}, adopted: map[model.ProxyName]bool{},
+		changed: make(chan struct{}, 1), replan: make(chan struct{}, 1), dropped: map[model.ProxyName]bool{}, adopted: map[model.ProxyName]store.Adopted{},
 		id: d.State.Controller, state: d.State, store: d.Store,
 		ledger: newBudget(d.Declared.Budget, d.State), audit: d.Audit, reload: d.Reload,
 	}
@@ -165,20 +164,11 @@ func New(s Settings, d Deps) *Controller {
 		for _, hs := range d.Declared.Hosts {
 			t.addHost(newHost(c, hs))
 		}
-		for _, p := range d.Declared.Proxies {
-			c.addProxy(t, p, nil)
-		}
-		for _, m := range d.Declared.Managed {
-			c.addManaged(t, m.ProxySpec, m.Template, managed{drain: singleDrain})
-		}
-		c.restoreMembers(t)
-		for _, a := range d.State.Adopted {
-			if t.where[a.Name] == nil { // what the configuration says counts for more
-				c.addProxy(t, adoptedSpec(a), nil)
-				c.adopted[a.Name] = true
-			}
-		}
 	})
+	for _, a := range d.State.Adopted {
+		c.adopted[a.Name] = a
+	}
+	c.declare()
 	for _, h := range c.hosts() {
 		h.refreshAll()
 	}
@@ -186,9 +176,12 @@ func New(s Settings, d Deps) *Controller {
 	return c
 }
 
-// addProxy puts a proxy under its host. One whose host is not declared is left
+// addProxy puts a proxy under its host, if there is none of its name. One whose host is not declared is left
 // out: the configuration has refused it.
 func (c *Controller) addProxy(t *topology, p model.ProxySpec, m *managed) {
+	if t.where[p.Name] != nil {
+		return
+	}
 	if p.Backing == model.BackingExternal && t.byName[model.ExternalHost] == nil {
 		h := newHost(c, HostSpec{Name: model.ExternalHost})
 		t.addHost(h)

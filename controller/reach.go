@@ -46,7 +46,7 @@ func (h *host) open(hs HostSpec) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.link, h.downSince, h.nextPoll, h.dirty = model.LinkConnecting, time.Now(), time.Time{}, true
-	h.identGen, h.listGen, h.misconfig, h.arpBroken, h.domains, h.strangers = 0, 0, "", false, -1, nil
+	h.identGen, h.listGen, h.shows, h.misconfig, h.arpBroken, h.domains, h.strangers = 0, 0, "", "", false, -1, nil
 	h.pollErr, h.marked, h.marksRead, h.seen = "", nil, false, false
 	if hs.Open != nil {
 		r.prov = hs.Open(

@@ -53,6 +53,11 @@ func (c *Controller) refuse(h *host, p *proxy, cmd model.Command) error {
 		return c.refuseRelease(h, p)
 	case model.VerbManage:
 		return c.refuseManage(h, p)
+	case model.VerbRepin:
+		if external {
+			return model.Refuse("external proxies have no host")
+		}
+		return h.refuseRepin()
 	case model.VerbReload:
 		if c.reload == nil {
 			return model.Refuse("there is no configuration file to reload")

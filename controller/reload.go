@@ -3,7 +3,6 @@ package controller
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"virdeck/model"
@@ -43,32 +42,12 @@ func (c *Controller) Apply(d Declared, s Settings) error {
 		gone = append(gone, h.reapply(want, templates, now)...)
 	}
 	c.drop(gone)
-	c.lay(func(t *topology) {
-		for _, p := range slices.Concat(d.Proxies, managedSpecs(d.Managed)) {
-			if t.where[p.Name] != nil {
-				continue
-			}
-			if p.Backing == model.BackingManaged {
-				c.addManaged(t, p, templates[p.Name], managed{drain: singleDrain})
-				continue
-			}
-			c.addProxy(t, p, nil)
-		}
-	})
+	c.declare()
 	for _, h := range c.hosts() {
 		h.refreshAll()
 	}
 	c.kickManage()
 	return errors.Join(errs...)
-}
-
-func managedSpecs(ms []model.ManagedSpec) []model.ProxySpec {
-	out := make([]model.ProxySpec, 0, len(ms))
-	for _, m := range ms {
-		m.Backing = model.BackingManaged
-		out = append(out, m.ProxySpec)
-	}
-	return out
 }
 
 // reapply compares a host's proxies with what is declared, and returns those
@@ -92,6 +71,8 @@ func (h *host) reapply(want map[model.ProxyName]model.ProxySpec, templates map[m
 			}
 			p.m.retired, p.m.grace = false, time.Time{}
 			h.respec(p, w, d.buildSpec(templates[p.spec.Name], w.Name, w.Port), now)
+		case p.m != nil && !promoted && ok && w.Backing == model.BackingManaged:
+			h.letGo(p, fmt.Sprintf("is declared on %s now: its VM here goes first", w.Host), time.Time{}, now)
 		case p.m != nil && !promoted:
 			h.retire(p, now)
 		case !ok || w.Host != p.spec.Host && w.Backing != model.BackingExternal || w.Backing == model.BackingManaged ||
@@ -107,14 +88,22 @@ func (h *host) reapply(want map[model.ProxyName]model.ProxySpec, templates map[m
 	return gone
 }
 
-// retire lets go of a managed proxy that is not declared any more. The lock is
-// held.
+// retire lets go of a managed proxy that is not declared any more, in case it was
+// a mistake after a grace. The lock is held.
 func (h *host) retire(p *proxy, now time.Time) {
+	grace := h.c.settings().OrphanGrace
+	h.letGo(p, fmt.Sprintf("is not declared any more: its VM is removed in %s", grace), now.Add(grace), now)
+}
+
+// letGo takes a managed proxy out of the rotation, and has its VM removed at some
+// time. The lock is held.
+func (h *host) letGo(p *proxy, why string, grace, now time.Time) {
 	if p.m.retired {
 		return
 	}
-	p.m.wish, p.m.retired, p.m.grace = wishGone, true, now.Add(h.c.settings().OrphanGrace)
-	h.tellSame(p, note{what: fmt.Sprintf("is not declared any more: its VM is removed in %s", h.c.settings().OrphanGrace)}, now)
+	p.m.wish, p.m.retired, p.m.grace = wishGone, true, grace
+	p.m.leaving, p.m.drainEnd = true, now.Add(p.m.drain)
+	h.tellSame(p, note{what: why}, now)
 	h.refresh(p, now)
 }
 
@@ -184,9 +173,8 @@ func (c *Controller) applyHosts(d *Declared) (errs []error) {
 			errs = append(errs, err)
 			continue
 		}
-		var ps []*proxy
-		h.each(func(p *proxy) { ps = append(ps, p) })
-		c.drop(ps)
+		c.shelve(h)
+		c.machines.drop(h.name)
 		c.lay(func(t *topology) { t.dropHost(h) })
 		h.close()
 	}

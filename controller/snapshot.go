@@ -90,7 +90,7 @@ func (h *host) publish() *model.HostView {
 	}
 	v := &model.HostView{
 		Name: h.name, External: h.external(), URI: h.via().spec.URI, Sources: h.via().spec.Sources,
-		UUID: h.pinned, Misconfig: h.misconfig, ARPBroken: h.arpBroken, LastGood: h.lastGood,
+		UUID: h.pinned, Misconfig: h.misconfig, Twin: h.twin, ARPBroken: h.arpBroken, LastGood: h.lastGood,
 		Domains: h.domains, Undeclared: h.strangers, Events: h.events,
 		Proxies: make([]*model.ProxyView, 0, len(h.proxies)),
 	}
@@ -141,6 +141,9 @@ func notices(s *model.Snapshot) []model.Notice {
 			Text: "the targets do not answer from here, with or without a proxy: " + f.ControlNote})
 	}
 	for _, h := range s.Hosts {
+		if h.Twin != "" {
+			out = append(out, model.Notice{Level: model.NoticeAlert, Text: h.Twin})
+		}
 		if h.Misconfig != "" {
 			out = append(out, model.Notice{Level: model.NoticeAlert, Text: "host " + string(h.Name) + ": " + h.Misconfig})
 		}

@@ -98,6 +98,9 @@ func (c *Controller) start(h *host, p *proxy, cmd model.Command, id model.OpID) 
 		c.ops.wg.Go(func() { c.release(h, p, id) })
 	case model.VerbManage:
 		c.ops.wg.Go(func() { c.promote(h, p, id) })
+	case model.VerbRepin:
+		said := h.repin(cmd.By)
+		c.ops.end(id, c.save(), said)
 	case model.VerbReload:
 		c.ops.wg.Go(func() {
 			c.ops.phase(id, "reading the configuration")

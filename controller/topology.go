@@ -56,6 +56,24 @@ func (c *Controller) host(n model.HostName) *host { return c.topo.Load().byName[
 // hostOf returns the host that a proxy belongs to, or nil.
 func (c *Controller) hostOf(p model.ProxyName) *host { return c.topo.Load().where[p] }
 
+// declare puts what is declared, and is not there yet, under its host: by the
+// configuration first, then by the store.
+func (c *Controller) declare() {
+	d := c.declared.Load()
+	c.lay(func(t *topology) {
+		for _, p := range d.Proxies {
+			c.addProxy(t, p, nil)
+		}
+		for _, m := range d.Managed {
+			c.addManaged(t, m.ProxySpec, m.Template, managed{drain: singleDrain})
+		}
+		c.restoreMembers(t)
+		for _, a := range c.consoleAdopted() {
+			c.addProxy(t, adoptedSpec(a), nil)
+		}
+	})
+}
+
 // addManaged puts a managed proxy under its host; m is what is particular to it.
 func (c *Controller) addManaged(t *topology, p model.ProxySpec, template string, m managed) {
 	m.spec = c.declared.Load().buildSpec(template, p.Name, p.Port)
@@ -68,14 +86,12 @@ func (c *Controller) addManaged(t *topology, p model.ProxySpec, template string,
 // to remove.
 func (c *Controller) restoreMembers(t *topology) {
 	d := c.declared.Load()
-	for _, name := range slices.Sorted(maps.Keys(c.state.Proxies)) {
-		r := c.state.Proxies[name]
+	for _, r := range c.memories() {
 		spec, ok := d.pool(r.Pool)
-		n, fits := spec.Ordinal(name)
-		if r.Backing != model.BackingManaged || !ok || !fits || t.where[name] != nil {
-			continue
+		n, fits := spec.Ordinal(r.Name)
+		if r.Backing == model.BackingManaged && ok && fits {
+			c.addManaged(t, poolProxy(spec, n, r.Host), spec.Template, managed{pool: spec.Name, ordinal: n, drain: spec.DrainTime})
 		}
-		c.addManaged(t, poolProxy(spec, n, r.Host), spec.Template, managed{pool: spec.Name, ordinal: n, drain: spec.DrainTime})
 	}
 }
 
@@ -90,12 +106,39 @@ func (c *Controller) forgetGone() {
 			}
 		})
 	}
-	c.drop(gone)
+	if c.drop(gone); len(gone) > 0 {
+		c.declare() // perhaps elsewhere
+	}
+}
+
+// shelve takes away the proxies of a host that is not declared any more. Their
+// VMs are there still, so their records stay: they go on from them if the host
+// comes back.
+func (c *Controller) shelve(h *host) {
+	c.persist(time.Now())
+	var ps []*proxy
+	h.each(func(p *proxy) {
+		ps = append(ps, p)
+		r := h.record(p)
+		r.InRotation = false // that place is lost
+		c.remember(r)
+	})
+	c.takeAway(ps)
 }
 
 // drop forgets proxies: their place in the rotation, their counters, their
 // records.
 func (c *Controller) drop(ps []*proxy) {
+	c.takeAway(ps)
+	c.saveMu.Lock()
+	defer c.saveMu.Unlock()
+	for _, p := range ps {
+		c.dropped[p.spec.Name] = true
+	}
+}
+
+// takeAway takes proxies off their hosts.
+func (c *Controller) takeAway(ps []*proxy) {
 	if len(ps) == 0 {
 		return
 	}
@@ -107,11 +150,6 @@ func (c *Controller) drop(ps []*proxy) {
 			}
 		}
 	})
-	c.saveMu.Lock()
-	defer c.saveMu.Unlock()
-	for _, p := range ps {
-		c.dropped[p.spec.Name] = true
-	}
 }
 
 // remove takes a proxy off its host.

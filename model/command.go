@@ -25,6 +25,7 @@ const (
 	VerbManage   // mark the domain of an adopted proxy as ours
 	VerbCancel   // withdraw a queued command
 	VerbReload   // apply the configuration file
+	VerbRepin    // take the machine that answers under a host's URI for that host
 )
 
 // String returns the word used in logs, Ops and the audit.
@@ -58,6 +59,8 @@ func (v Verb) String() string {
 		return "manage"
 	case VerbCancel:
 		return "cancel"
+	case VerbRepin:
+		return "repin"
 	case VerbReload:
 		return "reload"
 	}

@@ -43,6 +43,7 @@ type HostStatus struct {
 	Name      string        `json:"name"`
 	UUID      string        `json:"uuid,omitempty"`
 	Misconfig string        `json:"misconfigured,omitempty"`
+	ReadOnly  string        `json:"read_only,omitempty"` // why nothing is written to it although its answers count
 	ARPBroken bool          `json:"arp_unreadable,omitempty"`
 	LastGood  *time.Time    `json:"last_good,omitempty"`
 	Link      *LinkJSON     `json:"link,omitempty"` // none for the group of external proxies
@@ -206,7 +207,7 @@ func NewStatus(s *Snapshot) Status {
 
 func hostStatus(h *HostView) HostStatus {
 	hs := HostStatus{
-		Name: string(h.Name), UUID: h.UUID, Misconfig: h.Misconfig, ARPBroken: h.ARPBroken,
+		Name: string(h.Name), UUID: h.UUID, Misconfig: h.Misconfig, ReadOnly: h.Twin, ARPBroken: h.ARPBroken,
 		LastGood: timePtr(h.LastGood), Events: events(h.Events), Orphans: []OrphanStatus{},
 	}
 	for _, o := range h.Orphans {
