@@ -41,7 +41,7 @@ func TestOps_withdrawn(t *testing.T) {
 		f.pool(2)
 		f.begin(2)
 		// No write may begin while the host's settings change: the command waits.
-		f.controlled("a").setResting(true)
+		f.Controller.host("a").setResting(true)
 		id, err := f.Submit(model.Command{Verb: model.VerbRecreate, Host: "a", Proxy: "web-2", By: "ann"})
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func TestOps_withdrawn(t *testing.T) {
 		if op, _ := f.ops.get(id); op.State != model.OpCanceled || op.Result != "withdrawn by bob" {
 			t.Errorf("%+v", op)
 		}
-		f.controlled("a").setResting(false)
+		f.Controller.host("a").setResting(false)
 		f.during(time.Minute, "nothing happens", func() bool { return f.in() == 2 && f.uid("web-2") == uid })
 		if _, err := f.Submit(model.Command{Verb: model.VerbCancel, Op: id, By: "bob"}); err == nil || err.Error() != "recreate of web-2 has ended already" {
 			t.Errorf("a second time: %v", err)

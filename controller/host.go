@@ -60,7 +60,7 @@ func newHost(c *Controller, hs HostSpec) *host {
 	h.pinned = c.state.Hosts[hs.Name]
 	h.pinSaved = h.pinned
 	if h.pinned != "" {
-		c.machines.take(h.pinned, h.name)
+		c.machines.pin(h.name, h.pinned)
 	}
 	h.open(hs)
 	return h

@@ -3,7 +3,6 @@ package controller
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -26,7 +25,8 @@ func (h *host) checkIdentity(l provider.Listing, now time.Time) bool {
 		h.identGen = l.Generation
 	}
 	h.twin = ""
-	if other := h.c.machines.take(h.pinned, h.name); other != h.name {
+	h.c.machines.pin(h.name, h.pinned)
+	if other := h.c.machines.first(h.name, h.c.hosts()); other != h.name {
 		h.twin = fmt.Sprintf("%s and %s show one host UUID, %s: they are one machine, or clones that need a host_uuid of their own in libvirtd.conf. Nothing is written through %[1]s",
 			h.name, other, h.pinned)
 	}
@@ -65,38 +65,46 @@ func (h *host) repin(by string) string {
 	defer h.mu.Unlock()
 	now := time.Now()
 	what := fmt.Sprintf("host UUID %s is pinned, before it was %s", h.shows, h.pinned)
-	h.c.machines.drop(h.name)
 	h.pinned, h.nextPoll, h.dirty = h.shows, time.Time{}, true
 	h.tellHost("", "", what+", by "+by, now)
 	h.kickLoop()
 	return what
 }
 
-// machines tells which host was the first to show a UUID. Two names for one
-// machine would do everything to it twice.
+// machines is which host is pinned to which UUID. Two names for one machine
+// would do everything to it twice.
 type machines struct {
 	mu sync.Mutex
-	by map[string]model.HostName
+	by map[model.HostName]string
 }
 
-// take returns who has a UUID, which is now the host itself if nobody had it.
-func (m *machines) take(uuid string, h model.HostName) model.HostName {
+// pin notes a host's UUID.
+func (m *machines) pin(h model.HostName, uuid string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.by == nil {
-		m.by = map[string]model.HostName{}
+		m.by = map[model.HostName]string{}
 	}
-	if _, ok := m.by[uuid]; !ok {
-		m.by[uuid] = h
-	}
-	return m.by[uuid]
+	m.by[h] = uuid
 }
 
-// drop forgets what a host has shown.
 func (m *machines) drop(h model.HostName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.by, func(_ string, who model.HostName) bool { return who == h })
+	delete(m.by, h)
+}
+
+// first returns who has a host's machine: of several names the one that is
+// declared first, whichever has answered first.
+func (m *machines) first(h model.HostName, declared []*host) model.HostName {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, other := range declared {
+		if m.by[other.name] == m.by[h] {
+			return other.name
+		}
+	}
+	return h
 }
 
 // errUnidentified: the link is new, and what it shows differs from what was

@@ -160,9 +160,7 @@ func TestMoves_oneMachineUnderTwoNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newManaged(t, "a")
 		f.bridged("a", "attic", "10.9.0.1")
-		second := f.specs[0]
-		second.Name = "b"
-		f.decl.Hosts = append(f.decl.Hosts, second)
+		f.decl.Hosts = append(f.decl.Hosts, f.another("b"))
 		f.decl.Proxies = f.fleet.decl
 		f.decl.Proxies[0].Host = "b"
 		f.single("b", "alone")
@@ -198,7 +196,7 @@ func TestMoves_repinned(t *testing.T) {
 		close(swap)
 		f.sims["a"].Kill()
 		f.within(time.Minute, "another machine answers", func() bool { return f.Snapshot().Host("a").Misconfig != "" })
-		was, is := f.Snapshot().Host("a").UUID, f.controlled("a").shows
+		was, is := f.Snapshot().Host("a").UUID, f.Controller.host("a").shows
 		want := "this is another machine: host UUID " + is + ", pinned is " + was + "; repin takes it for a"
 		if got := f.Snapshot().Host("a").Misconfig; got != want {
 			t.Errorf("misconfigured %q, want %q", got, want)

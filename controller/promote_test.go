@@ -60,7 +60,7 @@ func TestPromote_byTheMarkOfOthers(t *testing.T) {
 			Fleet: "test", Proxy: "attic", UID: "6a1f9f0e-0000-4000-8000-000000000001", Controller: f.id,
 			SpecHash: adoptedHash, Phase: model.PhaseReady, CreatedAt: time.Now(),
 		}
-		h := f.controlled("a")
+		h := f.Controller.host("a")
 		for _, change := range []func(*model.Owner){
 			func(o *model.Owner) { o.Controller = "another" },
 			func(o *model.Owner) { o.Proxy = "cellar" },

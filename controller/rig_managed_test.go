@@ -2,12 +2,14 @@ package controller
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"virdeck/model"
+	"virdeck/provider/libvirt"
 	"virdeck/provider/libvirt/simhost"
 	"virdeck/store"
 )
@@ -210,4 +212,13 @@ func (f *managedFleet) settle(want int, limit time.Duration) time.Duration {
 	return time.Since(start)
 }
 
-func (f *managedFleet) controlled(n model.HostName) *host { return f.Controller.host(n) }
+// another is host a under another name, behind a link that is slower.
+func (f *managedFleet) another(name model.HostName) HostSpec {
+	hs := f.specs[0]
+	hs.Name = name
+	hs.Open = opens(libvirt.Options{Link: libvirt.LinkOptions{Host: name, Dial: func(ctx context.Context) (net.Conn, error) {
+		time.Sleep(2 * time.Second)
+		return f.sims["a"].Dial(ctx)
+	}}})
+	return hs
+}

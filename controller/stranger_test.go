@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"virdeck/model"
-	"virdeck/provider/libvirt"
 	"virdeck/provider/libvirt/simhost"
 )
 
@@ -98,12 +97,9 @@ func TestHarm_promotedAndUndeclared(t *testing.T) {
 func TestHarm_oneDaemonUnderTwoNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newManaged(t, "a")
-		twin := f.specs[0]
-		twin.Name = "twin"
-		twin.Open = opens(libvirt.Options{Link: libvirt.LinkOptions{Host: "twin", Dial: f.sims["a"].Dial}})
 		f.pool(2)
 		f.decl.Pools[0].Hosts = []model.HostName{"a"}
-		f.decl.Hosts = append(f.decl.Hosts, twin)
+		f.decl.Hosts = append(f.decl.Hosts, f.another("twin"))
 		f.begin(2)
 		f.during(time.Hour, "nobody's VMs are orphans of the other name", func() bool { return f.in() == 2 && len(f.sims["a"].Domains()) == 2 })
 	})
