@@ -109,9 +109,34 @@ func cutLeft(s string, w int, tail string) string {
 	}
 	t := cells(tail)
 	if w <= t {
-		return ansi.TruncateLeft(s, n-w, "")
+		return from(s, n-w)
 	}
-	return ansi.TruncateLeft(s, n-w+t, tail)
+	return tail + from(s, n-w+t)
+}
+
+// upTo returns the first n cells of s, which may hold sequences, and from what
+// stands behind them. A wide character that the edge cuts in two is a blank on
+// either side: ansi leaves it out on the left, and keeps it whole on the right.
+func upTo(s string, n int) string {
+	out := ansi.Truncate(s, n, "")
+	if w := ansi.StringWidth(out); w < n && w < ansi.StringWidth(s) {
+		return ansi.Truncate(s, n, " ")
+	}
+	return out
+}
+
+func from(s string, n int) string {
+	rest := ansi.StringWidth(s) - n
+	out := ansi.TruncateLeft(s, n, "")
+	switch {
+	case rest <= 0:
+		return ""
+	case ansi.StringWidth(out) == rest:
+		return out
+	case rest == 1: // nothing follows that the blank could stand before
+		return " "
+	}
+	return ansi.TruncateLeft(s, n+1, " ")
 }
 
 // firstFit returns the first text that fits into w cells, else the last one cut.

@@ -139,13 +139,9 @@ func (c *canvas) overlay(box []line) (x, y int) {
 		c.buf.Reset()
 		c.m.th.draw(&c.buf, l, c.m.w, plain)
 		under := c.lines[y+i]
-		left := ansi.Truncate(under, x, "")
+		left := upTo(under, x)
 		left += spaces(x - ansi.StringWidth(left))
-		right := ""
-		if ansi.StringWidth(under) > x+w {
-			right = ansi.TruncateLeft(under, x+w, "")
-		}
-		c.lines[y+i] = left + c.buf.String() + right
+		c.lines[y+i] = left + c.buf.String() + from(under, x+w)
 	}
 	return x, y
 }
