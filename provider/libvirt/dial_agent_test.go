@@ -25,21 +25,27 @@ func serveAgent(t *testing.T, serve func(net.Conn)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = ln.Close() })
 	t.Setenv("SSH_AUTH_SOCK", sock)
 	t.Setenv("HOME", t.TempDir())
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer func() { _ = c.Close() }()
-				serve(c)
-			}()
-		}
-	}()
+	accept(t, ln, serve)
+}
+
+// keyring has the client's key.
+func (s *sshd) keyring(t *testing.T) agent.Agent {
+	t.Helper()
+	b, err := os.ReadFile(s.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ssh.ParseRawPrivateKey(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := agent.NewKeyring()
+	if err := ring.Add(agent.AddedKey{PrivateKey: key}); err != nil {
+		t.Fatal(err)
+	}
+	return ring
 }
 
 // touch is an agent whose keys wait for their owner.
@@ -64,18 +70,7 @@ func (touch) Extension(string, []byte) ([]byte, error) { return nil, agent.ErrEx
 func TestDial_sshAgentHangs(t *testing.T) {
 	sim, _ := simSocket(t)
 	s := newSSHD(t, sim, "/s")
-	b, err := os.ReadFile(s.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := ssh.ParseRawPrivateKey(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ring := agent.NewKeyring()
-	if err := ring.Add(agent.AddedKey{PrivateKey: key}); err != nil {
-		t.Fatal(err)
-	}
+	ring := s.keyring(t)
 	owner := make(chan struct{})
 	defer close(owner)
 	for name, tt := range map[string]struct {
@@ -115,18 +110,7 @@ func TestDial_sshAgentHangs(t *testing.T) {
 func TestDial_sshAgent(t *testing.T) {
 	sim, _ := simSocket(t)
 	s := newSSHD(t, sim, "/s")
-	b, err := os.ReadFile(s.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := ssh.ParseRawPrivateKey(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ring := agent.NewKeyring()
-	if err := ring.Add(agent.AddedKey{PrivateKey: key}); err != nil {
-		t.Fatal(err)
-	}
+	ring := s.keyring(t)
 	closed := make(chan struct{}, 10)
 	serveAgent(t, func(c net.Conn) {
 		_ = agent.ServeAgent(ring, c) // until it is closed

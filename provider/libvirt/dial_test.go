@@ -53,6 +53,26 @@ func simSocket(t *testing.T) (*simhost.Host, string) {
 // relay serves a listener by copying each connection to the daemon, after greet.
 func relay(t *testing.T, l net.Listener, sim *simhost.Host, greet func(net.Conn) error) {
 	t.Helper()
+	accept(t, l, func(c net.Conn) {
+		if greet(c) != nil {
+			return
+		}
+		d, err := sim.Dial(context.Background())
+		if err != nil {
+			return
+		}
+		go func() {
+			_, _ = io.Copy(d, c)
+			_ = d.Close()
+		}()
+		_, _ = io.Copy(c, d)
+	})
+}
+
+// accept serves each connection in a goroutine of its own until the test ends,
+// and closes it then.
+func accept(t *testing.T, l net.Listener, serve func(net.Conn)) {
+	t.Helper()
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -62,18 +82,7 @@ func relay(t *testing.T, l net.Listener, sim *simhost.Host, greet func(net.Conn)
 			}
 			go func() {
 				defer func() { _ = c.Close() }()
-				if greet(c) != nil {
-					return
-				}
-				d, err := sim.Dial(context.Background())
-				if err != nil {
-					return
-				}
-				go func() {
-					_, _ = io.Copy(d, c)
-					_ = d.Close()
-				}()
-				_, _ = io.Copy(c, d)
+				serve(c)
 			}()
 		}
 	}()
@@ -270,23 +279,13 @@ func newSSHD(t *testing.T, sim *simhost.Host, path string) *sshd {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serveSSH(c, cfg, sim, path)
-		}
-	}()
+	accept(t, l, func(c net.Conn) { serveSSH(c, cfg, sim, path) })
 	return s
 }
 
 func serveSSH(c net.Conn, cfg *ssh.ServerConfig, sim *simhost.Host, path string) {
 	conn, chans, reqs, err := ssh.NewServerConn(c, cfg)
 	if err != nil {
-		_ = c.Close()
 		return
 	}
 	go ssh.DiscardRequests(reqs)

@@ -1,7 +1,6 @@
 package simhost
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
 
@@ -51,9 +50,8 @@ func listAllNetworks(c *call, a *libvirt.ConnectListAllNetworksArgs) (libvirt.Co
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
 	var r libvirt.ConnectListAllNetworksRet
-	active, inactive := libvirt.ConnectListNetworksActive, libvirt.ConnectListNetworksInactive
 	for _, n := range c.h.nets {
-		if a.Flags&(active|inactive) != 0 && (n.active && a.Flags&active == 0 || !n.active && a.Flags&inactive == 0) {
+		if !listed(n.active, a.Flags, libvirt.ConnectListNetworksActive, libvirt.ConnectListNetworksInactive) {
 			continue
 		}
 		r.Ret++
@@ -62,6 +60,15 @@ func listAllNetworks(c *call, a *libvirt.ConnectListAllNetworksArgs) (libvirt.Co
 		}
 	}
 	return r, nil
+}
+
+// listed reports whether a list with these flags has something that is active or
+// not. Neither flag asks for all.
+func listed[F ~int32 | ~uint32](is bool, flags, active, inactive F) bool {
+	if flags&(active|inactive) == 0 {
+		return true
+	}
+	return is && flags&active != 0 || !is && flags&inactive != 0
 }
 
 func networkByName(c *call, a *libvirt.NetworkLookupByNameArgs) (libvirt.NetworkLookupByNameRet, *Error) {
@@ -150,7 +157,7 @@ func (n *network) wireLease(l *lease) libvirt.NetworkDhcpLease {
 // xml is the network's description; without DHCP the <dhcp> element is missing.
 func (n *network) xml() string {
 	var b strings.Builder
-	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) } // a builder never fails
+	line := liner(&b)
 	line("<network>")
 	line("  <name>%s</name>", escape(n.spec.Name))
 	line("  <uuid>%s</uuid>", uuidText(n.uuid))

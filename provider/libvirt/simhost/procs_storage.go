@@ -98,9 +98,8 @@ func listAllPools(c *call, a *libvirt.ConnectListAllStoragePoolsArgs) (libvirt.C
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
 	var r libvirt.ConnectListAllStoragePoolsRet
-	active, inactive := libvirt.ConnectListStoragePoolsActive, libvirt.ConnectListStoragePoolsInactive
 	for _, p := range c.h.pools {
-		if a.Flags&(active|inactive) != 0 && (p.active && a.Flags&active == 0 || !p.active && a.Flags&inactive == 0) {
+		if !listed(p.active, a.Flags, libvirt.ConnectListStoragePoolsActive, libvirt.ConnectListStoragePoolsInactive) {
 			continue
 		}
 		r.Ret++

@@ -249,7 +249,7 @@ func (v *volume) write(at uint64, data []byte) bool {
 // xml is the pool's description.
 func (p *pool) xml() string {
 	var b strings.Builder
-	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) } // a builder never fails
+	line := liner(&b)
 	line("<pool type='dir'>")
 	line("  <name>%s</name>", escape(p.spec.Name))
 	line("  <uuid>%s</uuid>", uuidText(p.uuid))
@@ -279,7 +279,7 @@ func (p *pool) xml() string {
 // xml is the volume's description.
 func (v *volume) xml() string {
 	var b strings.Builder
-	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) } // a builder never fails
+	line := liner(&b)
 	line("<volume type='file'>")
 	line("  <name>%s</name>", escape(v.Name))
 	line("  <key>%s</key>", escape(v.path()))

@@ -6,6 +6,11 @@ import (
 	"strings"
 )
 
+// liner returns what adds a line to b.
+func liner(b *strings.Builder) func(format string, args ...any) {
+	return func(format string, args ...any) { _, _ = fmt.Fprintf(b, format+"\n", args...) } // a builder never fails
+}
+
 // escape makes text fit for XML, attribute or content. What XML cannot hold
 // becomes U+FFFD: a name with control characters is whole only on the wire.
 func escape(s string) string {
@@ -17,7 +22,7 @@ func escape(s string) string {
 // xml is the domain's description, live or as it is defined.
 func (d *Domain) xml(live bool) string {
 	var b strings.Builder
-	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) } // a builder never fails
+	line := liner(&b)
 	spec, nics := &d.spec, d.nics
 	if !live && d.next != nil {
 		spec, nics = &d.next.spec, nil
@@ -85,7 +90,7 @@ func (d *Domain) channelState() string {
 
 func (h *Host) nicXML(n *nic, index int, live bool) string {
 	var b strings.Builder
-	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
+	line := liner(&b)
 	if n.spec.Network != "" {
 		bridge := ""
 		if net := h.network(n.spec.Network); net != nil && live {
