@@ -173,6 +173,9 @@ func TestMoves_oneMachineUnderTwoNames(t *testing.T) {
 		if got := f.Snapshot().Host("b").Twin; got != want {
 			t.Errorf("said of b: %q, want %q", got, want)
 		}
+		if o := f.Snapshot().Host("b").Orphans; len(o) != 0 {
+			t.Errorf("orphans of b: %v", o)
+		}
 		if got := f.Snapshot().Host("a").Twin; got != "" {
 			t.Errorf("said of a: %q", got)
 		}

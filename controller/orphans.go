@@ -63,6 +63,9 @@ func (o orphan) hold(now time.Time, grace time.Duration, budget string) string {
 func (h *host) noteOrphans() {
 	old := h.orphans
 	h.orphans = map[string]*orphan{}
+	if h.twin != "" {
+		return // they are the other name's to judge
+	}
 	mine := map[string]bool{}   // uids that this host's proxies have
 	stands := map[string]bool{} // domains that they stand on
 	for _, p := range h.proxies {
