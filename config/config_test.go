@@ -40,6 +40,7 @@ func testSources() Sources {
 		"etc/virdeck/x.xml":          {Data: []byte("<memoryBacking/>\n")},
 		"etc/virdeck/huge.yaml":      {Data: make([]byte, maxText+1)},
 		"etc/virdeck/user.yaml":      {Data: []byte("#cloud-config\n")},
+		"root":                       {Mode: fs.ModeDir | 0o700},
 	}
 	return Sources{
 		Env: func(key string) string {
@@ -48,7 +49,12 @@ func testSources() Sources {
 		Root: true,
 		Dir:  "/etc/virdeck",
 		Mode: 0o600,
-		Open: func(path string) (fs.File, error) { return files.Open(strings.TrimPrefix(path, "/")) },
+		Open: func(path string) (fs.File, error) {
+			if path == "/" {
+				path = "/."
+			}
+			return files.Open(strings.TrimPrefix(path, "/"))
+		},
 		ValidateTemplate: func(t model.Template) error {
 			switch {
 			case strings.HasPrefix(t.XML, "refuse"):

@@ -179,6 +179,20 @@ func (s *Sources) secret(path string) (Secret, error) {
 	return secret, nil
 }
 
+// isDir tells whether a path is a directory.
+func (s *Sources) isDir(path string) (bool, error) {
+	if s.Open == nil {
+		return false, errors.New("cannot be looked at here")
+	}
+	f, err := s.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }() // it was only looked at
+	info, err := f.Stat()
+	return err == nil && info.IsDir(), err
+}
+
 // readFile reads a whole file and its mode from one handle, so that both belong
 // to the same file. Its errors do not repeat the path.
 func readFile(open func(string) (fs.File, error), path string, most int64) (data []byte, mode fs.FileMode, err error) {

@@ -44,7 +44,7 @@ func TestLoad_passwords(t *testing.T) {
 			name: "inline, others may write", lines: inline, mode: 0o602,
 			problem: `DIR/config.toml:13: proxy "p": password: stands in a file that others may read (mode 0602); allowed: mode 0600, or password_file or password_env instead`,
 		},
-		{name: "no password, all may read", lines: "user = \"u\"", mode: 0o644},
+		{name: "no password, all may read", mode: 0o644},
 		{name: "file beside", lines: "user = \"u\"\npassword_file = \"pw\"", mode: 0o644, secret: "s3\nrest", secretMode: 0o600, want: "s3"},
 		{name: "file, crlf", lines: "user = \"u\"\npassword_file = \"pw\"", mode: 0o644, secret: "s3\r\n", secretMode: 0o400, want: "s3"},
 		{name: "file, spaces kept", lines: "user = \"u\"\npassword_file = \"pw\"", mode: 0o644, secret: " s 3 ", secretMode: 0o600, want: " s 3 "},

@@ -140,7 +140,7 @@ func TestSize(t *testing.T) {
 	for in, want := range map[string]string{
 		`"1mb"`:               `config.toml:3: template "t": disk: "1mb" is not a size; did you mean "1MiB"? allowed: whole MiB with a unit, such as "512MiB", "1.5GiB" or "1TiB"`,
 		`1e9`:                 `config.toml:3: template "t": disk: want a size such as "512MiB", or whole MiB, not a number with a fraction`,
-		`9223372036854775807`: `config.toml:3: template "t": disk: 1048576TiB is out of range; allowed: 1MiB to 64TiB`,
+		`9223372036854775807`: `config.toml:3: template "t": disk: 1048576TiB is out of range; allowed: 64MiB to 64TiB, or no disk setting for as large as the base`,
 	} {
 		_, err := Parse("config.toml", []byte("[[template]]\nname = \"t\"\ndisk = "+in+"\nbase = \"b\"\n"), testSources())
 		if errText(err) != want {

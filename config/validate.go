@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -210,6 +212,24 @@ func (k *checker) log() {
 	k.number(section("log", "ring"), l.Ring, 100, 1_000_000)
 	if l.File != "" {
 		l.File = k.src.resolve(l.File)
+		k.place(section("log", "file"), l.File)
+	}
+}
+
+// place checks that a file can be made where it is to be. Only what is certain is
+// said: what cannot be looked at may still be written.
+func (k *checker) place(at keyPath, path string) {
+	const allowed = "a file in one that exists, or \"\" for none"
+	dir := filepath.Dir(path)
+	switch is, err := k.src.isDir(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		k.problem(at, "there is no directory %s; allowed: %s", oneLine(dir), allowed)
+	case err == nil && !is:
+		k.problem(at, "%s is not a directory; allowed: %s", oneLine(dir), allowed)
+	default:
+		if is, err := k.src.isDir(path); err == nil && is {
+			k.problem(at, "%s is a directory; allowed: a file, or \"\" for none", oneLine(path))
+		}
 	}
 }
 

@@ -227,6 +227,9 @@ func (k *checker) credentials(at keyPath, p *Proxy) {
 	}
 	switch {
 	case len(given) == 0:
+		if k.has(user) {
+			k.problem(user, "given without a password; allowed: both, or neither")
+		}
 		return
 	case len(given) > 1:
 		k.problem(at.with(given[1]), "given with %s; allowed: one of password, password_file and password_env", given[0])

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -86,14 +87,57 @@ func (k *checker) available(at keyPath, p *Pool) {
 }
 
 // members refuses declared proxies that are called as members of a pool are, or
-// may be when its count is raised.
+// may be when its count is raised, and those that adopt the VM of a managed proxy.
 func (k *checker) members(pools map[string]keyPath) {
+	managed := map[model.ProxyName]keyPath{}
 	for i := range k.c.Proxies {
-		name := model.ProxyName(k.c.Proxies[i].Name)
-		for _, p := range k.c.Pools {
-			if _, is := (model.PoolSpec{Name: p.Name}).Ordinal(name); is && pools[p.Name] != nil {
-				k.problem(section("proxy", index(i), "name"), "a member of the pool %q in line %d may be called so; allowed: another name", p.Name, k.pos.of(pools[p.Name]))
-			}
+		if p := &k.c.Proxies[i]; p.Managed() {
+			managed[model.ProxyName(p.Name)] = section("proxy", index(i), "name")
 		}
 	}
+	for i := range k.c.Proxies {
+		p, at := &k.c.Proxies[i], section("proxy", index(i))
+		if pool := k.poolOf(model.ProxyName(p.Name), pools); pool != nil {
+			k.problem(at.with("name"), "a member of %s may be called so; allowed: another name", k.declared(pool))
+		}
+		if !k.has(at.with("domain")) {
+			continue
+		}
+		for _, name := range k.vmOf(p.Domain) {
+			whose := ""
+			if proxy := managed[name]; proxy != nil {
+				whose = k.declared(proxy)
+			} else if pool := k.poolOf(name, pools); pool != nil {
+				whose = "a member of " + k.declared(pool)
+			} else {
+				continue
+			}
+			k.problem(at.with("domain"), "%q is, or may be, the VM of %s, which virdeck makes; allowed: another domain", p.Domain, whose)
+		}
+	}
+}
+
+// declared is what a name stands for, and where.
+func (k *checker) declared(name keyPath) string {
+	return fmt.Sprintf("%s in line %d", k.label(name[:len(name)-1]), k.pos.of(name))
+}
+
+// vmOf returns the names of the proxies whose VM a domain may be.
+func (k *checker) vmOf(domain string) []model.ProxyName {
+	names := []model.ProxyName{model.ProxyName(domain)}
+	if made, ok := model.MadeFor(k.c.Fleet.Name, domain); ok {
+		names = append(names, made)
+	}
+	return names
+}
+
+// poolOf returns where the pool is named of which a member may have the name, or
+// nil.
+func (k *checker) poolOf(name model.ProxyName, pools map[string]keyPath) keyPath {
+	for _, p := range k.c.Pools {
+		if _, is := (model.PoolSpec{Name: p.Name}).Ordinal(name); is {
+			return pools[p.Name] // nil if its name is no good
+		}
+	}
+	return nil
 }

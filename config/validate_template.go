@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"virdeck/model"
 )
 
 // maxText bounds user-data and XML of a template.
@@ -50,8 +52,9 @@ func (k *checker) oneTemplate(at keyPath, t *Template, names map[string]keyPath)
 	k.unique(at, t.Name, names)
 	k.number(at.with("vcpus"), t.VCPUs, 1, 512)
 	k.sized(at.with("memory"), t.Memory, 64, 16<<20)
-	if t.Disk != 0 {
-		k.sized(at.with("disk"), t.Disk, 1, 64<<20)
+	const smallest, largest = Size(64), Size(64 << 20) // no image that boots is smaller
+	if k.has(at.with("disk")) && (t.Disk < smallest || t.Disk > largest) {
+		k.problem(at.with("disk"), "%s is out of range; allowed: %s to %s, or no disk setting for as large as the base", t.Disk, smallest, largest)
 	}
 	k.word(at, "storage", t.Storage, "the name of a libvirt storage pool")
 	switch {
@@ -63,21 +66,33 @@ func (k *checker) oneTemplate(at keyPath, t *Template, names map[string]keyPath)
 		k.word(at, "bridge", t.Bridge, "the name of a bridge of the host")
 		t.Network = ""
 	}
-	for _, key := range []struct{ key, value, allowed string }{
-		{"machine", t.Machine, "a machine type such as \"q35\""},
-		{"arch", t.Arch, "an architecture such as \"aarch64\""},
-	} {
-		if k.has(at.with(key.key)) {
-			k.word(at, key.key, key.value, key.allowed)
-		}
+	if k.has(at.with("machine")) {
+		k.word(at, "machine", t.Machine, "a machine type such as \"q35\"")
 	}
 	oneOf(k, at.with("type"), t.Type, VirtKVM, VirtQEMU)
 	oneOf(k, at.with("firmware"), t.Firmware, FirmwareBIOS, FirmwareEFI)
+	if k.has(at.with("arch")) {
+		k.arch(at, t)
+	}
 	if oneOf(k, at.with("base_format"), t.BaseFormat, FormatQCOW2, FormatRaw) {
 		k.base(at, t)
 	}
 	k.content(at, "user_data", &t.UserData, &t.UserDataFile)
 	k.content(at, "xml", &t.XML, &t.XMLFile)
+}
+
+// arch checks the architecture, and that its machines can boot. What they boot may
+// also be in the raw XML.
+func (k *checker) arch(at keyPath, t *Template) {
+	raw := k.has(at.with("xml")) || k.has(at.with("xml_file"))
+	if !oneOf(k, at.with("arch"), t.Arch, model.Arches()...) || raw || model.Firmware(t.Firmware).Boots(t.Arch) {
+		return
+	}
+	other := FirmwareEFI
+	if t.Firmware == other {
+		other = FirmwareBIOS
+	}
+	k.problem(at.with("arch"), "no %s machine boots a disk with firmware %q; allowed: firmware = %q", t.Arch, string(t.Firmware), string(other))
 }
 
 func (k *checker) sized(at keyPath, v, low, high Size) {

@@ -15,6 +15,24 @@ const (
 	FirmwareEFI  Firmware = "efi"
 )
 
+// Arches returns the architectures that a VM can be made for: those that libvirt
+// knows and that have the devices of every VM of ours.
+func Arches() []string {
+	return []string{"aarch64", "armv7l", "i686", "loongarch64", "ppc64", "ppc64le", "riscv64", "s390x", "x86_64"}
+}
+
+// Boots reports whether an architecture boots a disk with a firmware. What is
+// called bios is its machines' own; some have none.
+func (f Firmware) Boots(arch string) bool {
+	switch arch {
+	case "aarch64", "armv7l", "loongarch64", "riscv64":
+		return f == FirmwareEFI
+	case "ppc64", "ppc64le", "s390x":
+		return f != FirmwareEFI
+	}
+	return true
+}
+
 // Template is what the VM of a managed proxy is made of. It is immutable once
 // it is in a Fleet.
 type Template struct {

@@ -159,6 +159,11 @@ func (m *Model) formSpec() (spec model.ProxySpec, field int, wrong string) {
 	if p, h := m.live.Proxy(model.ProxyName(name)); p != nil {
 		return spec, fName, fmt.Sprintf("there is a proxy %s already, on %s", name, h.Name)
 	}
+	for _, pool := range m.live.Pools {
+		if _, is := (model.PoolSpec{Name: pool.Name}).Ordinal(model.ProxyName(name)); is {
+			return spec, fName, fmt.Sprintf("a member of pool %s may be called %s", clean(pool.Name), name)
+		}
+	}
 	port, err := strconv.ParseUint(f.value(fPort), 10, 16)
 	if err != nil || port == 0 {
 		return spec, fPort, "the port is a number from 1 to 65535"
@@ -174,6 +179,8 @@ func (m *Model) formSpec() (spec model.ProxySpec, field int, wrong string) {
 		return spec, fUser, "a password needs a user"
 	case strings.Contains(creds.User, ":"):
 		return spec, fUser, "a user has no colon in it"
+	case creds.User != "" && creds.Password == "":
+		return spec, fPassword, "a user needs a password"
 	}
 	return model.ProxySpec{
 		Name: model.ProxyName(name), Host: f.host, Backing: model.BackingAdopted, Domain: f.domain,

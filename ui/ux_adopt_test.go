@@ -91,11 +91,13 @@ func TestAdopt_mistakes(t *testing.T) {
 		{"no name", func(c *console) { c.form.fields[fName].SetValue("") }, fName, "a name is needed"},
 		{"no such name", func(c *console) { c.form.fields[fName].SetValue("Build VM") }, fName, "a name has a to z"},
 		{"a name of another", func(c *console) { c.form.fields[fName].SetValue("web-1") }, fName, "there is a proxy web-1 already, on kvm3"},
+		{"a name of a member to come", func(c *console) { c.form.fields[fName].SetValue("web-70") }, fName, "a member of pool web may be called web-70"},
 		{"port 0", func(c *console) { c.form.fields[fPort].SetValue("0") }, fPort, "the port is a number from 1 to 65535"},
 		{"port 65536", func(c *console) { c.form.fields[fPort].SetValue("65536") }, fPort, "the port is a number from 1 to 65535"},
 		{"a word", func(c *console) { c.form.fields[fPort].SetValue("http") }, fPort, "the port is a number from 1 to 65535"},
 		{"no pool", func(c *console) { c.form.fields[fPool].SetValue("") }, fPool, "the pool: a name is needed"},
 		{"no user", func(c *console) { c.form.fields[fPassword].SetValue("x") }, fUser, "a password needs a user"},
+		{"no password", func(c *console) { c.form.fields[fUser].SetValue("x") }, fPassword, "a user needs a password"},
 		{"a colon", func(c *console) { c.form.fields[fUser].SetValue("a:b") }, fUser, "a user has no colon in it"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

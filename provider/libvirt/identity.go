@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strings"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 	guuid "github.com/google/uuid"
@@ -27,17 +26,10 @@ type identity struct {
 // namespace is virdeck's, for UUIDv5.
 var namespace = guuid.UUID{0x6f, 0x1c, 0x1d, 0x0b, 0x8c, 0x44, 0x4e, 0x0e, 0x9d, 0x0f, 0x5a, 0x1f, 0x3c, 0x55, 0x21, 0x07}
 
-// The longest parts of a domain's name. Its files must fit a file system with
-// what libvirt and QEMU put around the name, the whole also a host name.
-const (
-	maxFleetPart = 20
-	maxProxyPart = 32
-)
-
 func identify(o model.Owner) identity {
 	key := o.Fleet + "\x00" + o.UID
 	id := identity{uuid: uuidV5(key), mac: macOf(key)}
-	id.domain = cleanName(o.Fleet, maxFleetPart) + "-" + cleanName(string(o.Proxy), maxProxyPart) + nameTail(o)
+	id.domain = model.DomainName(o.Fleet, o.Proxy, nameTail(o))
 	id.overlay, id.seed = volumeNames(id.domain)
 	return id
 }
@@ -60,24 +52,4 @@ func uuidV5(name string) golibvirt.UUID {
 func macOf(key string) string {
 	s := sha256.Sum256([]byte("mac\x00" + key))
 	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", s[0], s[1], s[2])
-}
-
-// cleanName keeps what is safe in a domain's name, a file's and a shell's line.
-func cleanName(s string, most int) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.' && b.Len() > 0, r == '_', r == '-' && b.Len() > 0:
-			b.WriteRune(r)
-		default:
-			b.WriteByte('_')
-		}
-		if b.Len() == most {
-			break
-		}
-	}
-	if b.Len() == 0 {
-		return "x"
-	}
-	return b.String()
 }

@@ -3,6 +3,7 @@ package libvirt
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -36,6 +37,8 @@ func ValidateTemplate(t model.Template) error {
 		return errors.New("network: a network and a bridge; want one of them")
 	case t.VirtType != "kvm" && t.VirtType != "qemu":
 		return fmt.Errorf("virt_type: %q, want kvm or qemu", t.VirtType)
+	case t.Arch != "" && !slices.Contains(model.Arches(), t.Arch):
+		return fmt.Errorf("arch: %q, want one of %s", t.Arch, strings.Join(model.Arches(), ", "))
 	case t.Firmware != "" && t.Firmware != model.FirmwareBIOS && t.Firmware != model.FirmwareEFI:
 		return fmt.Errorf("firmware: %q, want bios or efi", t.Firmware)
 	case t.Base.Format != "qcow2" && t.Base.Format != "raw":
@@ -46,7 +49,7 @@ func ValidateTemplate(t model.Template) error {
 		return errors.New("base: a file needs its SHA-256 and its size")
 	}
 	for _, f := range []struct{ name, value string }{
-		{"storage", t.Storage}, {"network", t.Network}, {"bridge", t.Bridge}, {"machine", t.Machine}, {"arch", t.Arch}, {"base", t.Base.VolumeName()},
+		{"storage", t.Storage}, {"network", t.Network}, {"bridge", t.Bridge}, {"machine", t.Machine}, {"base", t.Base.VolumeName()},
 	} {
 		if strings.ContainsFunc(f.value, func(r rune) bool { return unicode.IsControl(r) || r == '/' }) {
 			return fmt.Errorf("%s: %q has a slash or a control character", f.name, f.value)

@@ -31,6 +31,7 @@ func TestValidateTemplate(t *testing.T) {
 		{"disk", func(t *model.Template) { t.DiskMB = -1 }, "disk: -1 MiB, want 0 to 1073741824"},
 		{"nowhere", func(t *model.Template) { t.Network = "" }, "network: neither a network nor a bridge"},
 		{"twice", func(t *model.Template) { t.Bridge = "br0" }, "network: a network and a bridge; want one of them"},
+		{"mips", func(t *model.Template) { t.Arch = "mips" }, `arch: "mips", want one of aarch64, armv7l, i686, loongarch64, ppc64, ppc64le, riscv64, s390x, x86_64`},
 		{"xen", func(t *model.Template) { t.VirtType = "xen" }, `virt_type: "xen", want kvm or qemu`},
 		{"firmware", func(t *model.Template) { t.Firmware = "coreboot" }, `firmware: "coreboot", want bios or efi`},
 		{"format", func(t *model.Template) { t.Base.Format = "vmdk" }, `base: format "vmdk", want qcow2 or raw`},
