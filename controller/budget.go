@@ -37,7 +37,7 @@ func newBudget(b Budget, s store.State) *budget {
 		}
 		out.saved[key] = len(at)
 	}
-	out.l = pool.NewLedger(limits(b), es, nil)
+	out.l = pool.NewLedger(limits(b), es)
 	return out
 }
 
@@ -58,15 +58,32 @@ func (c *Controller) budgetHold(h model.HostName, poolName string, now time.Time
 	return c.ledger.l.Allow(h, poolName, now).Why
 }
 
-// count counts an action that is being taken. by is the operator who asked for
-// it; empty if nobody did.
-func (c *Controller) count(h model.HostName, poolName, what, by string, now time.Time) {
+// count counts an action that is being taken, and returns its entry. by is the operator who asked for it; empty if nobody did.
+func (c *Controller) count(h model.HostName, poolName, what, by string, now time.Time) pool.Entry {
 	c.ledger.mu.Lock()
 	defer c.ledger.mu.Unlock()
 	if by == "" {
 		by = "virdeck" // it was allowed when it was decided
 	}
-	c.ledger.l.Take(pool.Entry{Host: h, Pool: poolName, What: what, By: by}, now)
+	e := pool.Entry{At: now, Host: h, Pool: poolName, What: what, By: by}
+	c.ledger.l.Take(e, now)
+	return e
+}
+
+// uncount takes back what was counted, since it was not done.
+func (c *Controller) uncount(e pool.Entry) {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	c.ledger.l.Return(e)
+}
+
+// count counts what has been decided about a managed proxy. The lock is held.
+func (h *host) count(p *proxy, d decision, now time.Time) pool.Entry {
+	what := d.job.String()
+	if d.remake {
+		what = "replace"
+	}
+	return h.c.count(h.name, p.m.pool, what+" "+string(p.spec.Name), d.by, now)
 }
 
 func (c *Controller) budgetView(h model.HostName, poolName string, now time.Time) model.BudgetView {

@@ -7,32 +7,37 @@ import (
 	"virdeck/model"
 )
 
-// wish is what is wanted of a managed VM.
+// wish is what an operator wants of a managed VM. It outlasts the VM, and
+// whatever the configuration says meanwhile.
 type wish int
 
 const (
 	wishRun  wish = iota // is there, and runs
-	wishStop             // is there, and stands still: an operator stopped it
-	wishGone             // is to be removed
+	wishStop             // stands still: nothing is made, started or replaced
+	wishGone             // is not there; it stays declared
 )
 
 // job is what a managed VM needs.
 type job int
 
 const (
-	jobNone   job = iota
-	jobCreate     // make it, or finish making it
-	jobStart      // it is complete, and does not run
-	jobDrain      // take it out of rotation, before it is removed
-	jobDelete     // remove it, or finish removing it
+	jobNone    job = iota
+	jobCreate      // make it, or finish making it
+	jobStart       // it is complete, and does not run
+	jobStop        // an operator wants it off
+	jobRestart     // an operator wants another run of it
+	jobDrain       // take it out of rotation, before it is removed
+	jobDelete      // remove it, or finish removing it
 )
 
-// vmFacts is everything that decide looks at.
+// vmFacts is everything that decide looks at. Of the VM no write is under way.
 type vmFacts struct {
-	now      time.Time
-	wish     wish
-	declared bool // the configuration has it
-	busy     bool // a write is under way already
+	now     time.Time
+	wish    wish
+	retired bool       // the configuration does not have it any more
+	order   model.Verb // what an operator has asked for and is not so yet; 0: nothing
+	by      string     // who
+	asked   string     // the same in words
 	// unreachable is why the host's last listing may not be acted upon; empty
 	// if it came through a live link of the pinned machine.
 	unreachable string
@@ -49,20 +54,28 @@ type vmFacts struct {
 	built      bool   // Create has once succeeded for this uid
 	removed    bool   // Delete has succeeded for this uid
 
-	missing, off int  // looks that found it so
-	leaveOff     bool // one that is off is not started
-	serving      bool // it has an address that probes have not condemned
+	domain       model.DomainState // as it was last seen
+	missing, off int               // looks that found it so
+	leaveOff     bool              // one that is off is not started
+	serving      bool              // it has an address that probes have not condemned
+	anew         bool              // the VM, or its run, is not the one that the order is about
 
-	replace    string    // why another VM is to take its place
-	operator   bool      // an operator asked for it: counted, but never held by the budget
-	grace      time.Time // until when its VM is kept though it is not wanted
+	remake     remake
+	pooled     string    // why its pool has it drained; empty: it has not
+	grace      time.Time // until when the VM of a retired one is kept
 	leaving    bool      // it drains
 	drainUntil time.Time
 
-	latched string // a permanent error, in the host's words
-	lastErr string // of the last try
-	retryAt time.Time
+	failure
 	budget  string // why the budget holds a counted write now; empty if it does not
+	paid    bool   // what is wanted has been counted already
+	allowed string // who lets the budget hold nothing of it
+}
+
+// remake is why another VM is to take the place of the one that is there.
+type remake struct {
+	why string // empty: none is
+	by  string // on whose word: counted, and never held by the budget; empty: virdeck's own
 }
 
 // decision is what to do with a managed VM now, and why.
@@ -70,36 +83,43 @@ type decision struct {
 	job     job
 	why     string // empty: nothing is wanted
 	wait    string // why nothing is done although something is wanted
+	by      string // on whose word; empty: virdeck's own
 	counted bool   // against the replacement budget
+	held    bool   // by the budget, and by nothing else
+	remake  bool   // another VM takes its place
 	gone    bool   // nothing of it is left
+	met     string // what an operator has asked for is so, in these words
+	refused bool   // what an operator has asked for cannot be: wait says why
 }
+
+// removes reports whether it leads to the VM's removal.
+func (d decision) removes() bool { return d.job == jobDelete || d.job == jobDrain || d.gone }
 
 // decide is the whole judgement about a managed VM: level-based, and pure. The
 // first rule that matches wins.
 func decide(f vmFacts) decision {
-	if f.busy {
-		return decision{}
-	}
 	d := wanted(f)
-	if d.job == jobNone {
-		return d
-	}
-	hold := func(why string) decision { return decision{why: d.why, wait: why, counted: d.counted} }
 	switch {
+	case d.job == jobNone && !d.gone && !d.refused && f.order != 0 && f.unreachable == "":
+		d.met = met(f)
+	case d.job == jobNone:
+	case d.wait != "":
 	case f.unreachable != "":
-		return hold(f.unreachable)
-	case f.latched != "":
-		return hold("failed, until its spec changes or an operator reconciles it: " + f.latched)
-	case f.now.Before(f.retryAt):
-		return hold(fmt.Sprintf("tried again in %s: %s", f.retryAt.Sub(f.now).Round(time.Second), f.lastErr))
-	case d.counted && !f.operator && f.budget != "":
-		return hold(f.budget)
+		d.wait = f.unreachable
+	case d.job == jobCreate && !f.listed && !f.built && f.hold != "":
+		d.wait = f.hold
+	case f.failed == d.job && f.latched:
+		d.wait = "failed, until its spec changes or an operator reconciles it: " + f.lastErr
+	case f.failed == d.job && f.now.Before(f.retryAt):
+		d.wait = fmt.Sprintf("tried again in %s: %s", f.retryAt.Sub(f.now).Round(time.Second), f.lastErr)
+	case d.counted && d.by == "" && f.budget != "":
+		d.wait, d.held = f.budget, true
 	case d.job == jobDelete && !f.leaving && f.serving:
 		d.job = jobDrain
 	case d.job == jobDelete && f.leaving && f.serving && f.now.Before(f.drainUntil):
-		return hold(fmt.Sprintf("drains for another %s", f.drainUntil.Sub(f.now).Round(time.Second)))
-	case d.job == jobDelete && f.wish == wishGone && f.now.Before(f.grace):
-		return hold(fmt.Sprintf("removed in %s, after the grace for what is not declared any more", f.grace.Sub(f.now).Round(time.Second)))
+		d.wait = fmt.Sprintf("drains for another %s", f.drainUntil.Sub(f.now).Round(time.Second))
+	case d.job == jobDelete && f.retired && f.now.Before(f.grace):
+		d.wait = fmt.Sprintf("removed in %s, after the grace for what is not declared any more", f.grace.Sub(f.now).Round(time.Second))
 	}
 	return d
 }
@@ -112,22 +132,28 @@ func wanted(f vmFacts) decision {
 	case f.listed && !f.ownerKnown:
 		return decision{wait: "the mark of its domain has not been read yet"}
 	case f.listed && notOurs(f) != "":
-		if f.wish == wishGone {
+		if f.wish == wishGone || f.retired {
 			return decision{gone: true, why: notOurs(f)}
 		}
-		return decision{wait: notOurs(f)}
-	case f.wish == wishGone && f.declared:
-		return removal(f, "an operator had it deleted")
-	case f.wish == wishGone:
+		return decision{wait: notOurs(f), refused: f.order != 0}
+	case f.retired:
 		return removal(f, "it is not wanted any more")
+	case f.wish == wishGone:
+		return removal(f, "an operator had it deleted")
 	case f.listed && f.owner.Phase == model.PhaseDeleting:
 		return decision{job: jobDelete, why: "its removal was begun"}
-	case f.replace != "":
-		d := removal(f, f.replace)
-		d.counted = !d.gone && !f.leaving // once: when it begins
-		return d
-	case !f.listed && !f.built && f.hold != "":
-		return decision{why: "it is declared, and has no VM yet", wait: f.hold}
+	case f.wish == wishStop && f.order == model.VerbStop && f.listed && f.off == 0:
+		return decision{job: jobStop, why: f.asked, by: f.by}
+	case f.wish == wishStop && f.remake.why != "":
+		return decision{wait: f.remake.why + ": another VM takes its place when it is started"}
+	case f.wish == wishStop:
+		return decision{}
+	case f.remake.why != "":
+		d := removal(f, f.remake.why)
+		d.remake = true
+		return d.charged(f, f.remake.by)
+	case f.pooled != "":
+		return decision{why: f.pooled, wait: pooledWait(f)}
 	case !f.listed && !f.built:
 		return decision{job: jobCreate, why: "it is declared, and has no VM yet"}
 	case !f.listed && f.missing < 2:
@@ -139,15 +165,62 @@ func wanted(f vmFacts) decision {
 	case !f.listed && f.adopted:
 		return decision{wait: "its domain is missing, and virdeck did not make it"}
 	case !f.listed:
-		return decision{job: jobCreate, why: "its domain is missing", counted: true}
+		return decision{job: jobCreate, why: "its domain is missing"}.charged(f, f.by)
 	case !f.built || f.owner.Phase == model.PhaseNew:
 		return decision{job: jobCreate, why: "its making was not finished"}
-	case f.off >= 2 && f.wish == wishRun && f.leaveOff:
+	case f.off >= 1 && f.order != 0:
+		return decision{job: jobStart, why: f.asked}.charged(f, f.by)
+	case f.order == model.VerbRestart && !f.anew:
+		return decision{job: jobRestart, why: f.asked}.charged(f, f.by)
+	case f.off >= 2 && f.leaveOff:
 		return decision{wait: "its domain does not run, and start_stopped is off: start it by key"}
-	case f.off >= 2 && f.wish == wishRun:
-		return decision{job: jobStart, why: "its domain does not run", counted: true}
+	case f.off >= 2:
+		return decision{job: jobStart, why: "its domain does not run"}.charged(f, "")
 	}
 	return decision{}
+}
+
+// charged counts it against the budget, once for however many tries, and on
+// whose word.
+func (d decision) charged(f vmFacts, by string) decision {
+	d.counted, d.by = !d.gone && !f.paid, by
+	if d.by == "" && f.allowed != "" {
+		d.by = f.allowed
+		d.why += "; beyond the budget, reconciled by " + f.allowed
+	}
+	return d
+}
+
+// met tells that what an operator has asked for is so; empty: it is not yet.
+func met(f vmFacts) string {
+	up := f.listed && f.built && f.off == 0 && f.domain != model.DomainUnknown
+	switch f.order { //nolint:exhaustive // the others are no orders, or end with the removal
+	case model.VerbStart:
+		if up {
+			return "its domain is " + f.domain.String()
+		}
+	case model.VerbRestart, model.VerbRecreate:
+		if up && f.anew {
+			return "its domain is " + f.domain.String()
+		}
+	case model.VerbStop:
+		switch {
+		case f.listed && f.off > 0:
+			return "its domain is " + f.domain.String()
+		case !f.listed && f.missing >= 2:
+			return "it has no VM, and gets none before it is started"
+		}
+	}
+	return ""
+}
+
+// pooledWait is what one waits for that its pool has drained: its pool removes
+// it, or takes it back.
+func pooledWait(f vmFacts) string {
+	if f.now.Before(f.drainUntil) {
+		return fmt.Sprintf("drains for another %s", f.drainUntil.Sub(f.now).Round(time.Second))
+	}
+	return "its pool removes it next"
 }
 
 // removal is over when two looks found nothing.
@@ -156,7 +229,7 @@ func removal(f vmFacts, why string) decision {
 	case !f.listed && f.missing >= 2 && f.unreachable == "":
 		return decision{gone: true, why: why}
 	case !f.listed && f.unreachable == "":
-		return decision{why: why, wait: "a second look at the host"}
+		return decision{job: jobDelete, why: why, wait: "a second look at the host"}
 	}
 	return decision{job: jobDelete, why: why}
 }

@@ -7,18 +7,20 @@ import (
 	"time"
 
 	"virdeck/model"
+	"virdeck/pool"
 	"virdeck/provider"
 )
 
 // begin notes a write, and returns what starts it. The lock is held.
 func (h *host) begin(p *proxy, d decision, now time.Time) launch {
 	m := p.m
-	m.busy, m.why, m.from, m.step = d.job, d.why, now, model.Progress{}
-	if d.job == jobCreate && !m.built {
-		m.hash = m.spec.Hash()
+	m.busy, m.from, m.step = d.job, now, model.Progress{}
+	if d.job == jobCreate {
+		h.buildAs(p, now)
 	}
+	var counted pool.Entry
 	if d.counted {
-		h.c.count(h.name, m.pool, d.job.String()+" "+string(p.spec.Name), m.by, now)
+		counted, m.paid = h.count(p, d, now), true
 	}
 	h.writes++
 	owner, spec, domain := h.ownerOf(p), m.spec, p.spec.Domain
@@ -27,9 +29,13 @@ func (h *host) begin(p *proxy, d decision, now time.Time) launch {
 	}
 	h.tellSame(p, note{what: fmt.Sprintf("%s of its VM begins: %s", d.job, d.why)}, now)
 	h.refresh(p, now)
-	h.phaseOps(p, d.job.String())
+	h.phaseOrder(p, d.job, d.job.String())
 	return launch{h: h, undo: func(retry time.Time) {
-		m.busy, m.retryAt, m.lastErr = jobNone, retry, "the store could not be written"
+		m.busy, m.failure = jobNone, failure{failed: d.job, lastErr: "the store could not be written", retryAt: retry}
+		if d.counted {
+			h.c.uncount(counted)
+			m.paid = false
+		}
 		h.refresh(p, now)
 	}, start: func() {
 		h.c.ops.wg.Go(func() {
@@ -41,6 +47,16 @@ func (h *host) begin(p *proxy, d decision, now time.Time) launch {
 			h.finish(p, d.job, err)
 		})
 	}}
+}
+
+// buildAs notes of what spec the VM is that is being made. Its proxy is found
+// there from now on, and not before. The lock is held.
+func (h *host) buildAs(p *proxy, now time.Time) {
+	p.m.hash = p.m.spec.Hash()
+	if p.spec.Port != p.m.spec.Port {
+		p.spec.Port = p.m.spec.Port
+		h.settle(p, now)
+	}
 }
 
 var errPanicked = errors.New("the write ended in a panic; see the log")
@@ -61,6 +77,10 @@ func (h *host) write(p *proxy, j job, owner model.Owner, spec model.BuildSpec, d
 		return err
 	case jobStart:
 		return h.via().prov.Start(ctx, domain)
+	case jobStop:
+		return h.via().prov.Stop(ctx, domain)
+	case jobRestart:
+		return h.via().prov.Restart(ctx, domain)
 	case jobDelete:
 		return h.via().build.Delete(ctx, provider.Deletion{Owner: owner, Domain: domain, Storage: spec.Template.Storage}, told)
 	case jobNone, jobDrain:
@@ -79,39 +99,48 @@ func (h *host) progress(p *proxy, s model.Progress) {
 	changed := s.Step != p.m.step.Step
 	p.m.step = s
 	if changed {
-		h.phaseOps(p, s.Step)
+		h.phaseOrder(p, p.m.busy, s.Step)
 	}
 	h.refresh(p, time.Now())
 }
 
 // finish takes in the end of a write, and has the host looked at.
 func (h *host) finish(p *proxy, j job, err error) {
+	if failed := h.finished(p, j, err); failed != nil {
+		_ = h.c.save() // else the next process may find it wanted still; the screen says that nothing can be remembered
+		h.c.ops.end(failed.op, err, "")
+	}
+	h.kickLoop()
+	h.c.kickManage()
+}
+
+// finished takes in the end of a write. It returns the order that has come to
+// nothing with it, if one has.
+func (h *host) finished(p *proxy, j job, err error) *order {
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := p.m
 	h.writes--
+	h.nextPoll = time.Time{}
 	if m == nil {
-		return // it was let go meanwhile
+		return nil // it was let go meanwhile
 	}
 	m.busy, m.ended, m.step = jobNone, now, model.Progress{}
-	h.nextPoll = time.Time{}
-	defer h.kickLoop()
-	defer h.c.kickManage()
+	defer h.refresh(p, now)
 	switch {
 	case err == nil:
 		h.succeeded(p, j, now)
-	case h.c.ctx.Err() != nil:
-		return // the program ends; the next one goes on from here
+	case h.c.ctx.Err() != nil: // the program ends; the next one goes on from here
 	default:
-		h.failedWrite(p, j, err, now)
+		return h.failedWrite(p, j, err, now)
 	}
-	h.refresh(p, now)
+	return nil
 }
 
 func (h *host) succeeded(p *proxy, j job, now time.Time) {
 	m := p.m
-	m.lastErr, m.latched, m.fails, m.retryAt = "", false, 0, time.Time{}
+	m.failure = failure{}
 	what := j.String() + " of its VM done"
 	switch j {
 	case jobCreate:
@@ -121,14 +150,14 @@ func (h *host) succeeded(p *proxy, j job, now time.Time) {
 	case jobDelete:
 		m.removed = true
 		what = "its VM and its volumes are removed"
-	case jobStart:
+	case jobStart, jobRestart:
 		p.st.off = looks{}
-	case jobNone, jobDrain:
+	case jobNone, jobDrain, jobStop:
 	}
-	took := now.Sub(m.from).Round(10 * time.Millisecond)
-	h.tellSame(p, note{what: fmt.Sprintf("%s, after %s", what, took)}, now)
-	if j != jobDelete || m.replace == "" {
-		h.endOps(p, nil, fmt.Sprintf("%s after %s", what, took), now)
+	what = fmt.Sprintf("%s, after %s", what, now.Sub(m.from).Round(10*time.Millisecond))
+	h.tellSame(p, note{what: what}, now)
+	if m.order != nil && m.order.crowns(j, m.uid) {
+		h.fulfil(p, what)
 	}
 	p.fresh = true
 	h.via().queue.Forget(p.spec.Name)
@@ -144,44 +173,45 @@ const (
 	retryConflict = time.Minute
 )
 
-// failedWrite classifies once, and tells once.
-func (h *host) failedWrite(p *proxy, j job, err error, now time.Time) {
+// failedWrite classifies once, and tells once. It returns the order that has come
+// to nothing with it, if one has.
+func (h *host) failedWrite(p *proxy, j job, err error, now time.Time) *order {
 	m := p.m
-	m.lastErr = writeWords(err)
+	fails := m.fails
+	if m.failed != j {
+		fails = 0
+	}
+	m.failure = failure{failed: j, lastErr: writeWords(err), fails: fails + 1}
 	class := provider.Classify(err)
 	switch {
 	case class == provider.ClassPermanent || class == provider.ClassUnsupported:
 		m.latched = true
-		m.fails++
 	case class == provider.ClassConflict:
-		m.fails++
 		m.retryAt = now.Add(retryConflict)
 	case errors.Is(err, provider.ErrNotAsked), errors.Is(err, provider.ErrLinkDown) && h.link != model.LinkUp:
-		m.retryAt = now.Add(retryFirst) // nothing was asked of the host: no failure of this write
+		m.fails = fails // nothing was asked of the host: no failure of this write
+		m.retryAt = now.Add(retryFirst)
 	default:
-		m.fails++
-		m.retryAt = now.Add(min(retryFirst<<min(m.fails-1, 10), retryMost))
+		m.retryAt = now.Add(min(retryFirst<<min(fails, 10), retryMost))
 	}
 	h.tellSame(p, note{what: fmt.Sprintf("%s of its VM failed (%s): %s", j, class, m.lastErr)}, now)
+	again := fmt.Sprintf("tried again in %s: %s", m.retryAt.Sub(now).Round(time.Second), m.lastErr)
 	if m.latched || class == provider.ClassConflict {
-		h.endOps(p, err, "", now)
-		return
+		if m.order != nil && m.order.crowns(j, m.uid) {
+			return h.void(p)
+		}
 	}
-	h.phaseOps(p, fmt.Sprintf("tried again in %s: %s", m.retryAt.Sub(now).Round(time.Second), m.lastErr))
+	if m.latched {
+		again = "refused, and tried again when it is reconciled: " + m.lastErr
+	}
+	h.phaseOrder(p, j, again)
+	return nil
 }
 
-// phaseOps shows what is being done in the Ops that wait for it. The lock is
+// phaseOrder shows what is being done in the Op that waits for it. The lock is
 // held.
-func (h *host) phaseOps(p *proxy, phase string) {
-	for _, id := range p.m.ops {
-		h.c.ops.phase(id, phase)
+func (h *host) phaseOrder(p *proxy, j job, phase string) {
+	if o := p.m.order; o != nil && o.serves(j) {
+		h.c.ops.phase(o.op, phase)
 	}
-}
-
-// endOps ends the Ops that wait for a write. The lock is held.
-func (h *host) endOps(p *proxy, err error, result string, _ time.Time) {
-	for _, id := range p.m.ops {
-		h.c.ops.end(id, err, result)
-	}
-	p.m.ops = nil
 }

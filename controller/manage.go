@@ -102,60 +102,93 @@ func (h *host) managePass(now time.Time) (plan []model.PlanItem, due []launch) {
 			continue
 		}
 		h.grow(p, now)
-		before := p.m.done.text()
-		d := decide(h.facts(p, now))
-		p.m.done = d
-		if p.m.leaving && p.m.poolDrain.IsZero() && !d.removes(p.m) {
-			p.m.leaving = false // wanted again
-			h.refresh(p, now)
-		}
-		switch {
-		case d.gone:
-			h.gone(p, now)
-		case d.job == jobDrain:
-			h.leave(p, d, now)
-		case d.job != jobNone && h.mayWrite(&d) && d.wait == "":
-			due = append(due, h.begin(p, d, now))
+		if p.m.busy == jobNone {
+			due = append(due, h.manageProxy(p, now)...)
 		}
 		if p.m == nil {
 			continue // it was promoted, and is an adopted one again
 		}
-		if d.job != jobNone && p.m.busy == jobNone {
-			p.m.done = d // with what it waits for
-		}
-		if it, ok := h.planItem(p, d); ok {
+		if it, ok := h.planItem(p); ok {
 			plan = append(plan, it)
-		}
-		if p.m.done.text() != before {
-			h.refresh(p, now)
 		}
 	}
 	return append(plan, h.orphansPass(now, &due)...), due
 }
 
-// removes reports whether the decision still leads to the VM's removal.
-func (d decision) removes(m *managed) bool {
-	return m.busy == jobDelete || m.owner.Phase == model.PhaseDeleting || m.wish == wishGone || m.replace != "" || d.job == jobDelete || d.gone
+// manageProxy decides for one of which nothing is under way, and returns what is
+// to be begun. The lock is held.
+func (h *host) manageProxy(p *proxy, now time.Time) (due []launch) {
+	m := p.m
+	before := m.done.text()
+	if m.listed && m.ownerKnown && m.owner.UID == m.uid && h.unreachable(m) == "" {
+		m.hash = m.owner.SpecHash // the mark is the truth
+	}
+	d := decide(h.facts(p, now))
+	m.done = d
+	h.settleWants(p, d, now)
+	switch {
+	case d.refused:
+		h.overrule(p, d.wait)
+	case d.met != "":
+		h.fulfil(p, d.met)
+	case d.gone:
+		h.gone(p, now)
+	case d.job == jobNone || d.wait != "":
+	case d.job == jobDrain:
+		h.leave(p, d, now)
+	case h.mayWrite(&m.done):
+		due = append(due, h.begin(p, d, now))
+	}
+	if p.m == m && m.done.text() != before {
+		h.refresh(p, now)
+	}
+	if m.order != nil && m.busy == jobNone {
+		h.c.ops.waits(m.order.op, m.done.wait)
+	}
+	return due
+}
+
+// settleWants forgets what belongs to something that is wanted no more. The lock
+// is held.
+func (h *host) settleWants(p *proxy, d decision, now time.Time) {
+	m := p.m
+	if o := m.order; m.retired && o != nil && o.verb != model.VerbDelete {
+		m.order = nil
+		h.c.ops.close(o.op, model.OpCanceled, m.overtaken())
+	}
+	nothing := d.text() == ""
+	if nothing {
+		m.paid, m.allowed = false, ""
+	}
+	if !nothing && d.job == jobNone {
+		return // nobody knows what is wanted, or it is gone
+	}
+	if m.failed != d.job && (m.failed != jobDelete || !d.removes()) {
+		m.failure = failure{}
+	}
+	if m.leaving() && m.poolDrain.IsZero() && !d.removes() { // wanted again
+		m.drainEnd = time.Time{}
+		h.refresh(p, now)
+	}
 }
 
 // facts gathers what decide looks at. The lock is held.
 func (h *host) facts(p *proxy, now time.Time) vmFacts {
 	m := p.m
-	return vmFacts{
-		now: now, wish: m.wish, declared: !m.retired, busy: m.busy != jobNone, unreachable: h.unreachable(m), hold: h.c.holdFirst(p),
+	f := vmFacts{
+		now: now, wish: m.wish, retired: m.retired, unreachable: h.unreachable(m), hold: h.c.holdFirst(p),
 		listed: m.listed, elsewhere: h.c.elsewhere(m.uid, h.name), owner: m.owner, ownerKnown: m.ownerKnown, uid: m.uid,
 		fleet: h.c.settings().Fleet, id: h.c.id, takeover: h.c.settings().Takeover, adopted: m.adopted, built: m.built, removed: m.removed,
-		missing: p.st.missing.n, off: p.st.off.n, leaveOff: h.c.settings().LeaveStopped, serving: p.st.ip.IsValid(),
-		replace: m.replace, operator: m.operator, grace: m.grace, leaving: m.leaving, drainUntil: m.drainEnd,
-		latched: latchedText(m), lastErr: m.lastErr, retryAt: m.retryAt, budget: h.c.budgetHold(h.name, m.pool, now),
+		domain: p.st.domain, missing: p.st.missing.n, off: p.st.off.n, leaveOff: h.c.settings().LeaveStopped, serving: p.st.ip.IsValid(),
+		pooled: m.poolWhy, grace: m.grace, leaving: m.leaving(), drainUntil: m.drainEnd,
+		failure: m.failure, budget: h.c.budgetHold(h.name, m.pool, now), paid: m.paid, allowed: m.allowed,
 	}
-}
-
-func latchedText(m *managed) string {
-	if !m.latched {
-		return ""
+	if o := m.order; o != nil {
+		f.order, f.by, f.asked = o.verb, o.by, o.why
+		f.anew = o.uid != m.uid || o.run != "" && p.st.incarnation != "" && o.run != p.st.incarnation
 	}
-	return m.lastErr
+	f.remake = m.remake()
+	return f
 }
 
 // unreachable returns why the newest listing may not be acted upon; empty if it
@@ -186,12 +219,13 @@ func (h *host) unreachable(m *managed) string {
 // held.
 func (h *host) leave(p *proxy, d decision, now time.Time) {
 	m := p.m
-	m.leaving, m.drainEnd = true, now
-	if p.inRot {
+	m.drainEnd = now
+	if hurried := m.recreates() && m.order.op != 0; p.inRot && !hurried {
 		m.drainEnd = now.Add(m.drain)
 	}
 	if d.counted {
-		h.c.count(h.name, m.pool, "replace "+string(p.spec.Name), m.by, now)
+		h.count(p, d, now)
+		m.paid = true
 	}
 	h.tellSame(p, note{what: "leaves the rotation, its VM is to be removed: " + d.why}, now)
 	h.refresh(p, now)
@@ -204,25 +238,23 @@ func (h *host) gone(p *proxy, now time.Time) {
 	switch {
 	case m.retired:
 		return // forgetGone takes it away
-	case m.replace != "" && m.wish != wishGone:
+	case m.adopted && m.removed:
+		h.tellSame(p, note{what: "its VM is gone; virdeck did not make it, and cannot make another"}, now)
+		h.fulfil(p, "removed")
+		p.m, p.spec.Backing, p.st = nil, model.BackingAdopted, status{}
+		h.settle(p, now)
+	case m.wish == wishGone && m.hash == "" && m.order == nil:
+		return // it stays away
+	case m.wish == wishGone:
+		if m.hash != "" {
+			h.tellSame(p, note{what: "its VM is gone"}, now)
+		}
+		h.fulfil(p, "removed")
+		h.renew(p, now) // start makes another one
+	default:
 		h.tellSame(p, note{what: "its VM is gone; another one takes its place"}, now)
 		h.renew(p, now)
 		h.c.kickManage()
-	case m.adopted && m.removed:
-		h.tellSame(p, note{what: "its VM is gone; virdeck did not make it, and cannot make another"}, now)
-		h.endOps(p, nil, "removed", now)
-		p.m, p.spec.Backing, p.st = nil, model.BackingAdopted, status{}
-		h.settle(p, now)
-	case m.removed && m.wish != wishGone: // wanted again while it was being removed
-		h.tellSame(p, note{what: "its VM is gone; it is wanted again, and made anew"}, now)
-		h.renew(p, now)
-		h.c.kickManage()
-	case m.wish == wishGone && (m.built || m.removed):
-		h.tellSame(p, note{what: "its VM is gone"}, now)
-		h.endOps(p, nil, "removed", now)
-		h.renew(p, now) // start makes another one
-		p.m.wish = wishGone
-		h.refresh(p, now)
 	}
 }
 
@@ -236,7 +268,7 @@ func (h *host) mayWrite(d *decision) bool {
 		d.wait = "dry run: nothing is written"
 	case h.resting:
 		d.wait = "the settings of " + string(h.name) + " are being changed"
-	case h.writes >= h.c.settings().Writes:
+	case h.writes >= h.writesFor(*d):
 		d.wait = fmt.Sprintf("%d other writes to %s come first", h.writes, h.name)
 	default:
 		return true
@@ -244,30 +276,56 @@ func (h *host) mayWrite(d *decision) bool {
 	return false
 }
 
-// planItem describes the decision for the plan. The lock is held.
-func (h *host) planItem(p *proxy, d decision) (model.PlanItem, bool) {
+// writesFor is how many writes there may be under way for one more to begin. What
+// an operator switches on or off does not wait for VMs that are being made.
+func (h *host) writesFor(d decision) int {
+	switch d.job {
+	case jobStop, jobRestart, jobStart:
+		if d.by != "" {
+			return h.c.settings().Writes + powerAtOnce
+		}
+	case jobNone, jobCreate, jobDrain, jobDelete:
+	}
+	return h.c.settings().Writes
+}
+
+// planItem describes what is wanted for the plan; false if nothing is. The lock
+// is held.
+func (h *host) planItem(p *proxy) (model.PlanItem, bool) {
 	m := p.m
+	d := m.done
 	it := model.PlanItem{
-		Host: h.name, Proxy: p.spec.Name, Domain: p.spec.Domain, Why: d.why, Wait: p.m.done.wait,
-		Counted: d.counted, Dry: h.c.settings().DryRun || h.c.settings().Observer, Verb: model.PlanNothing,
+		Host: h.name, Proxy: p.spec.Name, Domain: p.spec.Domain, Verb: d.planVerb(), Why: d.why, Wait: d.wait,
+		Counted: d.counted, Dry: h.c.settings().DryRun || h.c.settings().Observer,
 	}
-	j := d.job
 	if m.busy != jobNone {
-		j, it.Why, it.Wait, it.Since, it.Step = m.busy, m.why, "", m.from, m.step
+		it.Since, it.Step = m.from, m.step
 	}
-	switch {
-	case m.replace != "" && m.wish != wishGone && (d.why != "" || m.busy == jobDelete):
-		it.Verb = model.PlanReplace
-	case j == jobCreate, d.job == jobNone && !m.built && d.why != "" && m.wish == wishRun:
-		it.Verb = model.PlanCreate
-	case j == jobStart:
-		it.Verb = model.PlanStart
-	case j == jobDrain:
-		it.Verb = model.PlanDrain
-	case j == jobDelete, m.wish == wishGone && d.why != "" && !d.gone:
-		it.Verb = model.PlanDelete
-	case d.why == "" && d.wait == "":
-		return it, false
+	return it, m.busy != jobNone || d.text() != "" && !d.gone
+}
+
+func (d decision) planVerb() model.PlanVerb {
+	switch d.job {
+	case jobCreate:
+		return model.PlanCreate
+	case jobStart:
+		return model.PlanStart
+	case jobStop:
+		return model.PlanStop
+	case jobRestart:
+		return model.PlanRestart
+	case jobDrain, jobDelete:
+		if d.remake {
+			return model.PlanReplace
+		}
+		if d.job == jobDrain {
+			return model.PlanDrain
+		}
+		return model.PlanDelete
+	case jobNone:
+		if d.why != "" { // what its pool has drained
+			return model.PlanDrain
+		}
 	}
-	return it, !d.gone
+	return model.PlanNothing
 }

@@ -13,47 +13,53 @@ import (
 // managed is what the controller knows of a managed proxy beside its status.
 // Its host's mutex guards it.
 type managed struct {
-	spec       model.BuildSpec // what its VM is to be
-	hash       string          // of what its VM was made from; empty while there is none
-	drain      time.Duration   // how long it drains before it is removed
-	pool       string          // empty: declared by itself
-	ordinal    int             // in its pool
-	poolDrain  time.Time       // since when the pool has it drained
-	proven     bool            // has been in rotation since it was made
-	barren     int             // VMs in a row that were never of use
-	unused     bool            // replace was set because it is of no use
-	useless    time.Time       // since when it runs and does not serve
-	recovering bool            // its seed is being read back
-	grace      time.Time       // until when its VM is kept though it is not declared any more
+	spec    model.BuildSpec // what its VM is to be
+	drain   time.Duration   // how long it drains before it is removed
+	pool    string          // empty: declared by itself
+	ordinal int             // in its pool
+	retired bool            // not declared any more: forgotten once it is gone
+	grace   time.Time       // until when its VM is kept all the same
 
-	uid      string
-	created  time.Time
-	built    bool // Create has once succeeded
-	removed  bool // Delete has succeeded
-	adopted  bool // promoted: its VM was not made by virdeck, and cannot be made again
-	wish     wish
-	retired  bool   // not declared any more: forgotten once it is gone
-	replace  string // why another VM is to take its place
-	operator bool   // an operator asked for that
-	by       string // who
-	leaving  bool
-	drainEnd time.Time
+	wish      wish
+	order     *order    // what an operator has asked for, and what is not so yet
+	poolWhy   string    // why its pool has it drained; empty: it has not
+	poolDrain time.Time // since when
+	drainEnd  time.Time // out of the rotation to be removed, with its tunnels open until then; zero: it is not
+
+	uid        string
+	created    time.Time
+	hash       string    // of the spec that its VM is of, made or half made; empty: there is none
+	built      bool      // Create has once succeeded
+	removed    bool      // Delete has succeeded
+	adopted    bool      // promoted: its VM was not made by virdeck, and cannot be made again
+	recovering bool      // its seed is being read back
+	proven     bool      // has been in rotation since it was made
+	barren     int       // VMs in a row that were never of use
+	useless    time.Time // since when it runs and does not serve
+	unused     string    // why that is long enough; empty: it is not
 
 	listed     bool // in the newest listing
 	owner      model.Owner
 	ownerKnown bool
 
-	busy    job
-	why     string    // of the write under way
-	from    time.Time // of the write under way
-	ended   time.Time // of the last write: an older listing does not count
-	step    model.Progress
-	lastErr string
-	latched bool
-	fails   int
-	retryAt time.Time
+	busy  job
+	from  time.Time // of the write under way
+	ended time.Time // of the last write: an older listing does not count
+	step  model.Progress
+	failure
 	done    decision // the last one
-	ops     []model.OpID
+	paid    bool     // it is counted in the budget, however often it is tried
+	allowed string   // who has it done beyond the budget
+}
+
+// failure is what became of the last write, if it failed. It holds up the same
+// job, and no other.
+type failure struct {
+	failed  job    // which job it was; jobNone: none has failed
+	lastErr string // in the host's words
+	latched bool   // for good
+	fails   int    // in a row
+	retryAt time.Time
 }
 
 // newUID makes the identity of a new VM.
@@ -91,15 +97,34 @@ func (h *host) renew(p *proxy, now time.Time) {
 	if m.proven {
 		barren = 0
 	}
-	p.m = &managed{spec: m.spec, drain: m.drain, pool: m.pool, ordinal: m.ordinal, ops: m.ops, barren: barren}
+	p.m = &managed{spec: m.spec, drain: m.drain, pool: m.pool, ordinal: m.ordinal, wish: m.wish, order: m.order, barren: barren}
 	h.identify(p, h.c.newUID(), now, newCreds(p.spec.Name))
 	p.st = status{}
 	h.settle(p, now)
 }
 
 // leaving reports whether the proxy's VM is on its way out.
-func (p *proxy) leaving() bool {
-	return p.m != nil && (p.m.leaving || p.m.busy == jobDelete)
+func (p *proxy) leaving() bool { return p.m != nil && (p.m.leaving() || p.m.busy == jobDelete) }
+
+// leaving reports whether it is out of the rotation to be removed.
+func (m *managed) leaving() bool { return !m.drainEnd.IsZero() }
+
+// recreates reports whether an operator has asked for another VM, and this one is
+// still the old one.
+func (m *managed) recreates() bool {
+	return m.order != nil && m.order.verb == model.VerbRecreate && m.order.uid == m.uid
+}
+
+// remake tells why another VM is to take the place of the one that is there. For
+// members of a pool that is the planner's to say, but for an operator's word.
+func (m *managed) remake() remake {
+	switch {
+	case m.recreates():
+		return remake{why: m.order.why, by: m.order.by}
+	case m.pool == "" && !m.adopted && m.hash != "" && m.hash != m.spec.Hash():
+		return remake{why: "its template has changed", by: "the configuration"}
+	}
+	return remake{why: m.unused}
 }
 
 // says puts what a managed VM waits for into words; empty if it waits for
@@ -112,12 +137,12 @@ func (m *managed) says() string {
 		return m.busy.String() + ": " + m.step.Step
 	case m.busy != jobNone:
 		return m.busy.String() + " of its VM"
-	case m.wish == wishGone && !m.retired && !m.leaving && !m.listed:
+	case m.wish == wishGone && !m.retired && !m.leaving() && !m.listed:
 		return "its VM was removed by an operator; start makes it again"
-	case m.wish == wishStop:
-		return "stopped by an operator"
+	case m.wish == wishStop && m.order == nil && !m.leaving():
+		return join("stopped by an operator", "; ", m.done.text())
 	case m.lastErr != "" && !m.latched && !strings.Contains(m.done.wait, m.lastErr):
-		return m.done.why + "; the last try failed: " + m.lastErr
+		return join(m.done.why, "; ", "the last try failed: "+m.lastErr)
 	}
 	return m.done.text()
 }
@@ -129,7 +154,7 @@ func (m *managed) view(p *proxy) *model.ManagedView {
 	}
 	v := &model.ManagedView{
 		UID: m.uid, Adopted: m.adopted, Domain: p.spec.Domain, Template: m.spec.Template.Name, SpecHash: m.spec.Hash(),
-		BuiltHash: m.owner.SpecHash, Owner: m.owner, Wish: m.wish.String(), Built: m.built,
+		BuiltHash: m.owner.SpecHash, Owner: m.owner, Wish: m.wanted().String(), Built: m.built,
 		LastError: m.lastErr, Latched: m.latched, Fails: m.fails, RetryAt: m.retryAt, CreatedAt: m.created,
 	}
 	if m.busy != jobNone {
@@ -139,7 +164,16 @@ func (m *managed) view(p *proxy) *model.ManagedView {
 	return v
 }
 
-// String returns the word for screens and the store.
+// wanted is what is to become of the VM, by the operator's wish and by what is
+// declared.
+func (m *managed) wanted() wish {
+	if m.retired {
+		return wishGone
+	}
+	return m.wish
+}
+
+// String returns the word for screens.
 func (w wish) String() string {
 	switch w {
 	case wishRun:
@@ -161,6 +195,10 @@ func (j job) String() string {
 		return "create"
 	case jobStart:
 		return "start"
+	case jobStop:
+		return "stop"
+	case jobRestart:
+		return "restart"
 	case jobDrain:
 		return "drain"
 	case jobDelete:
@@ -170,12 +208,4 @@ func (j job) String() string {
 }
 
 // text puts a decision into a line.
-func (d decision) text() string {
-	switch {
-	case d.why == "":
-		return d.wait
-	case d.wait == "":
-		return d.why
-	}
-	return d.why + "; " + d.wait
-}
+func (d decision) text() string { return join(d.why, "; ", d.wait) }

@@ -199,11 +199,12 @@ func (c *Controller) claimMark(h *host, in model.Instance, now time.Time) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if err != nil {
-			p.m.lastErr, p.m.retryAt = writeWords(err), time.Now().Add(retryConflict)
+			p.m.failure = failure{failed: jobCreate, lastErr: writeWords(err), retryAt: time.Now().Add(retryConflict)}
 			h.tellSame(p, note{what: "its VM is there, and its credentials cannot be read back: " + p.m.lastErr}, now)
 			return
 		}
 		h.identify(p, in.Owner.UID, in.Owner.CreatedAt, spec.Creds)
+		p.spec.Port = spec.Port
 		p.m.listed, p.m.owner, p.m.ownerKnown = true, in.Owner, true
 		h.tellSame(p, note{what: "taken over by its mark: uid " + in.Owner.UID}, now)
 		h.settle(p, time.Now())

@@ -69,6 +69,15 @@ func (o *ops) phase(id model.OpID, phase string) {
 	o.edit(id, func(op *model.Op) { op.State, op.Phase = model.OpRunning, phase })
 }
 
+// waits shows why a command has not begun. It can still be withdrawn.
+func (o *ops) waits(id model.OpID, why string) {
+	o.edit(id, func(op *model.Op) {
+		if op.State == model.OpQueued {
+			op.Phase = why
+		}
+	})
+}
+
 func (o *ops) end(id model.OpID, err error, result string) {
 	state := model.OpDone
 	if err != nil {

@@ -141,10 +141,13 @@ func (h *host) waitOrphan(o *orphan, now time.Time) string {
 func (h *host) beginOrphan(uid string, o *orphan, now time.Time) launch {
 	o.busy, o.from = true, now
 	h.writes++
-	h.c.count(h.name, o.owner.Pool, "remove orphan "+o.name, "", now)
+	counted := h.c.count(h.name, o.owner.Pool, "remove orphan "+o.name, "", now)
 	h.tellHost("", "", "the orphan "+o.name+" is being removed", now)
 	del := provider.Deletion{Owner: o.owner, Domain: o.name}
-	return launch{h: h, undo: func(retry time.Time) { o.busy, o.retryAt = false, retry }, start: func() {
+	return launch{h: h, undo: func(retry time.Time) {
+		o.busy, o.retryAt, o.lastErr = false, retry, "the store could not be written"
+		h.c.uncount(counted)
+	}, start: func() {
 		h.c.ops.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(h.c.ctx, h.c.settings().DeleteTimeout)
 			defer cancel()

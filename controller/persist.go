@@ -128,18 +128,20 @@ func (h *host) record(p *proxy) store.Proxy {
 	if m := p.m; m != nil {
 		r.UID, r.CreatedAt, r.Template, r.Creds = m.uid, m.created, m.spec.Template.Name, p.spec.Creds
 		if m.built {
-			r.SpecHash = m.hash
+			r.SpecHash, r.Port = m.hash, p.spec.Port
 		}
 		switch {
 		case m.retired && m.grace.IsZero():
 			r.Wish = store.WishDeleting
-		case m.retired: // it is not declared any more; if it is again, it stays
 		case m.wish == wishGone:
 			r.Wish = store.WishRemoved
-		case m.replace != "" && (m.leaving || m.operator || m.busy == jobDelete):
-			r.Wish = store.WishRecreating
+		case m.wish == wishStop && m.order != nil:
+			r.Wish = store.WishStopping
 		case m.wish == wishStop:
 			r.Wish = store.WishStopped
+		case m.retired: // it is not declared any more; if it is again, it stays
+		case m.recreates(), m.unused != "" && p.leaving():
+			r.Wish = store.WishRecreating
 		}
 	}
 	return r
@@ -167,16 +169,22 @@ func (h *host) restore(p *proxy, now time.Time) {
 	m := p.m
 	m.built, m.hash = r.SpecHash != "", r.SpecHash
 	m.proven = r.InRotation
+	if r.Port != 0 {
+		p.spec.Port = r.Port
+	}
 	switch r.Wish {
 	case store.WishRemoved:
 		m.wish = wishGone
 	case store.WishDeleting:
 		if m.pool != "" { // its pool had decided; one that is declared by itself is wanted again
-			m.wish, m.retired = wishGone, true
+			m.retired = true
 		}
 	case store.WishRecreating:
-		m.replace = "another VM was to take its place when virdeck stopped"
-		m.operator = true // it was counted when it began
+		m.paid = true // it was counted when it began
+		m.order = &order{verb: model.VerbRecreate, uid: r.UID, by: "an earlier run", why: "another VM was to take its place when virdeck stopped"}
+	case store.WishStopping:
+		m.wish = wishStop
+		m.order = &order{verb: model.VerbStop, uid: r.UID, by: "an earlier run", why: "stop, asked for before virdeck stopped"}
 	case store.WishStopped:
 		m.wish = wishStop
 	case store.WishPresent:

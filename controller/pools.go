@@ -15,7 +15,7 @@ func (c *Controller) poolsPass(now time.Time) {
 	views := []model.PoolView{}
 	for _, spec := range d.Pools {
 		c.addMarked(spec)
-		members := c.members(spec.Name, now)
+		members := c.members(spec.Name)
 		hosts := c.poolHosts(spec.Name)
 		ps := pool.Spec{PoolSpec: spec, Hash: d.buildSpec(spec.Template, "", spec.Port).Hash()}
 		dec := pool.Plan(ps, members, hosts, now)
@@ -47,12 +47,12 @@ func (c *Controller) addMarked(spec model.PoolSpec) {
 }
 
 // members returns the members of a pool that are there.
-func (c *Controller) members(name string, now time.Time) []pool.Member {
+func (c *Controller) members(name string) []pool.Member {
 	var out []pool.Member
 	for _, h := range c.hosts() {
 		h.each(func(p *proxy) {
 			if p.m != nil && p.m.pool == name {
-				out = append(out, h.member(p, now))
+				out = append(out, h.member(p))
 			}
 		})
 	}
@@ -60,12 +60,12 @@ func (c *Controller) members(name string, now time.Time) []pool.Member {
 }
 
 // member describes one to the planner. The lock is held.
-func (h *host) member(p *proxy, _ time.Time) pool.Member {
+func (h *host) member(p *proxy) pool.Member {
 	m := p.m
 	return pool.Member{
 		Ordinal: m.ordinal, Host: h.name, Hash: m.hash, Created: m.created,
 		InRotation: p.inRot, Passing: p.view.Health.Last.Passed, Proven: m.proven, Failed: p.state == model.StateFailed,
-		Held: p.drained, Draining: m.poolDrain, Tunnels: -1, Deleting: m.retired,
+		Held: p.drained || m.wish != wishRun, Draining: m.poolDrain, Tunnels: -1, Deleting: m.retired,
 	}
 }
 
@@ -87,7 +87,7 @@ func (c *Controller) poolHosts(name string) []pool.Host {
 func (c *Controller) carryOut(spec model.PoolSpec, d pool.Decision, now time.Time) {
 	for _, a := range d.Undrain {
 		c.onMember(a, func(h *host, p *proxy) {
-			p.m.poolDrain, p.m.leaving = time.Time{}, false
+			p.m.poolDrain, p.m.poolWhy, p.m.drainEnd = time.Time{}, "", time.Time{}
 			h.tellSame(p, note{what: "stays after all: " + a.Why}, now)
 		})
 	}
@@ -96,7 +96,7 @@ func (c *Controller) carryOut(spec model.PoolSpec, d pool.Decision, now time.Tim
 			continue
 		}
 		c.onMember(a, func(h *host, p *proxy) {
-			p.m.poolDrain, p.m.leaving, p.m.drainEnd = now, true, now
+			p.m.poolDrain, p.m.poolWhy, p.m.drainEnd = now, a.Why, now.Add(p.m.drain)
 			if a.Cause != pool.CauseScale {
 				c.count(a.Host, spec.Name, "replace "+string(a.Name), "", now)
 			}
@@ -105,8 +105,7 @@ func (c *Controller) carryOut(spec model.PoolSpec, d pool.Decision, now time.Tim
 	}
 	for _, a := range d.Delete {
 		c.onMember(a, func(h *host, p *proxy) {
-			p.m.wish, p.m.retired = wishGone, true
-			p.m.latched, p.m.retryAt = false, time.Time{}
+			p.m.retired, p.m.poolWhy, p.m.failure = true, a.Why, failure{}
 			h.tellSame(p, note{what: "is removed: " + a.Why}, now)
 		})
 	}

@@ -10,19 +10,18 @@ import (
 // powerLimit bounds an operator's start, stop or restart.
 const powerLimit = 60 * time.Second
 
-// powerAtOnce is how many of them one host is asked for at a time; others queue.
+// powerAtOnce is how many of them one host is asked for at a time, beside its
+// other writes; others queue, for as long as it takes.
 const powerAtOnce = 4
 
-// power starts, stops or restarts a VM on an operator's word. Of a managed one
-// the wish is kept first, or the next look would undo what was asked for.
+// power starts, stops or restarts the VM of an adopted proxy on an operator's
+// word. Those of managed ones are orders.
 func (h *host) power(p *proxy, v model.Verb, id model.OpID) {
-	ctx, cancel := context.WithTimeout(h.c.ctx, powerLimit)
-	defer cancel()
 	select {
 	case h.mail <- struct{}{}:
 		defer func() { <-h.mail }()
-	case <-ctx.Done():
-		h.c.ops.end(id, ctx.Err(), "")
+	case <-h.c.ctx.Done():
+		h.c.ops.end(id, h.c.ctx.Err(), "")
 		return
 	}
 	if op, ok := h.c.ops.get(id); !ok || !op.Ended.IsZero() {
@@ -33,6 +32,8 @@ func (h *host) power(p *proxy, v model.Verb, id model.OpID) {
 		return
 	}
 	defer h.endAsked()
+	ctx, cancel := context.WithTimeout(h.c.ctx, powerLimit)
+	defer cancel()
 	domain := h.domainOf(p)
 	h.c.ops.phase(id, v.String()+" of domain "+domain)
 	h.c.touch()
@@ -45,7 +46,7 @@ func (h *host) power(p *proxy, v model.Verb, id model.OpID) {
 	case model.VerbRestart:
 		err = h.via().prov.Restart(ctx, domain)
 	default:
-		return
+		err = model.Refuse("it is not managed any more")
 	}
 	h.c.ops.end(id, err, v.String()+" done")
 	h.readNow(p)
@@ -56,18 +57,4 @@ func (h *host) domainOf(p *proxy) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return p.spec.Domain
-}
-
-// setWish keeps what an operator wants of a managed VM. It does nothing to
-// others.
-func (h *host) setWish(p *proxy, w wish, now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if p.m == nil {
-		return
-	}
-	p.m.wish = w
-	p.m.latched, p.m.retryAt, p.m.fails = false, time.Time{}, 0
-	h.refresh(p, now)
-	h.c.kickManage()
 }

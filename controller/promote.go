@@ -55,7 +55,7 @@ func (h *host) released(p *proxy, now time.Time) {
 	if p.m == nil {
 		return // a look at the host was sooner
 	}
-	h.endOps(p, model.Refuse("its mark is gone: it is not managed any more"), "", now)
+	h.overrule(p, "its mark is gone: it is not managed any more")
 	p.m, p.spec.Backing = nil, model.BackingAdopted
 	h.tellSame(p, note{what: "is not managed any more; its VM is left as it is"}, now)
 	h.refresh(p, now)

@@ -256,7 +256,7 @@ func (h *host) reason(p *proxy, s model.State, hl model.Health, readErr string) 
 		}
 		return "probes pass"
 	case model.StateDeleting:
-		return "its VM is being removed: " + p.m.says()
+		return join("its VM is being removed", ": ", p.m.says())
 	case model.StateFailed:
 		return p.m.lastErr
 	}

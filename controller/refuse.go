@@ -17,6 +17,9 @@ func (c *Controller) refuse(h *host, p *proxy, cmd model.Command) error {
 			if err := c.readOnly(); err != nil {
 				return err
 			}
+			if err := h.refuseRetired(p); err != nil {
+				return err
+			}
 		}
 		if ls := h.via().prov.Link(); ls.State != model.LinkUp {
 			return model.Refuse("the link to %s is %s: reconnect it first", h.name, ls.State)
@@ -88,6 +91,9 @@ func (c *Controller) refuseManaged(h *host, p *proxy, cmd model.Command) error {
 	if err := c.readOnly(); err != nil {
 		return err
 	}
+	if err := h.refuseRetired(p); err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch m := p.m; {
@@ -95,10 +101,20 @@ func (c *Controller) refuseManaged(h *host, p *proxy, cmd model.Command) error {
 		return model.Refuse("%s is %s: only VMs that virdeck made are removed or made anew", p.spec.Name, p.spec.Backing)
 	case m.adopted && cmd.Verb == model.VerbRecreate:
 		return model.Refuse("%s was adopted: virdeck did not make its VM and cannot make it anew", p.spec.Name)
-	case m.replace != "" && cmd.Verb == model.VerbRecreate && m.leaving:
-		return model.Refuse("%s is being replaced already: %s", p.spec.Name, m.replace)
+	case m.remake().why != "" && cmd.Verb == model.VerbRecreate && m.leaving():
+		return model.Refuse("%s is being replaced already: %s", p.spec.Name, m.remake().why)
 	case m.wish == wishGone && cmd.Verb == model.VerbDelete:
 		return model.Refuse("%s is being removed, or was, already", p.spec.Name)
+	}
+	return nil
+}
+
+// refuseRetired is for what is about a VM that is on its way out.
+func (h *host) refuseRetired(p *proxy) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p.m != nil && p.m.retired {
+		return model.Refuse("%s is not declared any more: its VM is being removed", p.spec.Name)
 	}
 	return nil
 }

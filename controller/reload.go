@@ -66,9 +66,6 @@ func (h *host) reapply(want map[model.ProxyName]model.ProxySpec, templates map[m
 		switch {
 		case !ok && h.c.isConsoleAdopted(p.spec.Name):
 		case ok && p.m != nil && !promoted && w.Backing == model.BackingManaged && w.Host == h.name:
-			if p.m.retired && p.m.wish == wishGone { // an operator's delete is not undone by a reload
-				p.m.wish = wishRun
-			}
 			p.m.retired, p.m.grace = false, time.Time{}
 			h.respec(p, w, d.buildSpec(templates[p.spec.Name], w.Name, w.Port), now)
 		case p.m != nil && !promoted && ok && w.Backing == model.BackingManaged:
@@ -101,8 +98,7 @@ func (h *host) letGo(p *proxy, why string, grace, now time.Time) {
 	if p.m.retired {
 		return
 	}
-	p.m.wish, p.m.retired, p.m.grace = wishGone, true, grace
-	p.m.leaving, p.m.drainEnd = true, now.Add(p.m.drain)
+	p.m.retired, p.m.grace, p.m.drainEnd = true, grace, now.Add(p.m.drain)
 	h.tellSame(p, note{what: why}, now)
 	h.refresh(p, now)
 }
@@ -116,7 +112,7 @@ func (h *host) reapplyMember(p *proxy, d *Declared, now time.Time) {
 		return
 	}
 	if p.m.retired && !p.m.grace.IsZero() { // the pool has come back
-		p.m.retired, p.m.grace, p.m.wish = false, time.Time{}, wishRun
+		p.m.retired, p.m.grace = false, time.Time{}
 	}
 	p.m.drain = spec.DrainTime
 	w := poolProxy(spec, p.m.ordinal, h.name)
@@ -125,22 +121,13 @@ func (h *host) reapplyMember(p *proxy, d *Declared, now time.Time) {
 
 // respec takes in a spec of the same proxy in the same place. The lock is held.
 func (h *host) respec(p *proxy, w model.ProxySpec, build model.BuildSpec, now time.Time) {
-	if p.m != nil && !p.m.adopted {
-		w.Domain, w.Creds = p.spec.Domain, p.spec.Creds // its own
+	if m := p.m; m != nil && !m.adopted {
+		w.Domain, w.Creds, w.Port = p.spec.Domain, p.spec.Creds, p.spec.Port // those of its VM; see buildAs
 		build.Creds = p.spec.Creds
-		if p.m.built && p.m.pool == "" && p.m.hash != build.Hash() && p.m.hash != "" {
-			p.m.replace, p.m.by = "its template has changed", "configuration"
+		if m.spec.Hash() != build.Hash() { // a spec that was refused has changed
+			m.failure = failure{}
 		}
-		if p.m.spec.Hash() != build.Hash() { // a spec that was refused has changed
-			p.m.latched, p.m.fails, p.m.retryAt = false, 0, time.Time{}
-		}
-		p.m.spec = build
-		if p.m.built && p.m.hash == build.Hash() && !p.m.leaving && p.m.by == "configuration" {
-			p.m.replace, p.m.by = "", ""
-		}
-		if p.m.built && p.m.pool != "" && w.Port != p.spec.Port {
-			w.Port = p.spec.Port // where the VM that is there listens; the planner replaces it
-		}
+		m.spec = build
 	}
 	if p.spec.Equal(w) {
 		return

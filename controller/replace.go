@@ -14,8 +14,8 @@ func (h *host) grow(p *proxy, now time.Time) {
 	m := p.m
 	if !h.useless(p) {
 		m.useless = time.Time{}
-		if m.unused && !m.leaving { // it has come back, or nobody can tell any more
-			m.replace, m.unused = "", false
+		if !m.leaving() { // it has come back, or nobody can tell any more
+			m.unused = ""
 		}
 		return
 	}
@@ -23,17 +23,16 @@ func (h *host) grow(p *proxy, now time.Time) {
 		m.useless = now
 	}
 	after := h.c.settings().ReplaceAfter
-	if after <= 0 || m.replace != "" || m.adopted || m.wish != wishRun || now.Sub(m.useless) < after<<min(m.barren, 6) {
+	if after <= 0 || m.unused != "" || m.adopted || m.wish != wishRun || now.Sub(m.useless) < after<<min(m.barren, 6) {
 		return
 	}
-	m.unused = true
-	m.replace = "it has been of no use for " + after.String() + ": " + p.view.Reason
+	m.unused = join("it has been of no use for "+after.String(), ": ", p.view.Reason)
 }
 
 // useless reports whether the VM runs and does not serve, by a fault of its own
 // that has been seen, not assumed.
 func (h *host) useless(p *proxy) bool {
-	if !p.m.built || !p.m.listed || p.m.busy != jobNone || p.m.leaving || p.drained || p.st.domain != model.DomainRunning {
+	if !p.m.built || !p.m.listed || p.m.busy != jobNone || p.m.leaving() || p.drained || p.st.domain != model.DomainRunning {
 		return false
 	}
 	switch p.state {

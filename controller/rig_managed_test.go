@@ -73,6 +73,13 @@ func (f *managedFleet) single(host, name string) {
 	})
 }
 
+// alone declares a single proxy on host a, runs, and waits until it serves.
+func (f *managedFleet) alone() {
+	f.t.Helper()
+	f.single("a", "one")
+	f.begin(1)
+}
+
 // attic declares an adopted guest, on host a, that somebody else made.
 func (f *managedFleet) attic() {
 	f.bridged("a", "attic", "10.9.0.1")

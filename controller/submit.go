@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"time"
 
 	"virdeck/model"
@@ -62,7 +63,7 @@ func (c *Controller) start(h *host, p *proxy, cmd model.Command, id model.OpID) 
 	now := time.Now()
 	switch cmd.Verb {
 	case model.VerbReconcile:
-		h.unlatch(p, now)
+		h.forgive(p, cmd.By, now)
 		h.readNow(p, id)
 	case model.VerbReconcileHost:
 		h.reconcileHost(id)
@@ -75,23 +76,12 @@ func (c *Controller) start(h *host, p *proxy, cmd model.Command, id model.OpID) 
 			h.setDrained(p, cmd.Verb != model.VerbDrain)
 		}
 		c.ops.end(id, err, cmd.Verb.String()+"ed")
-	case model.VerbStop:
-		h.setWish(p, wishStop, now)
-		c.powered(h, p, cmd.Verb, id)
-	case model.VerbStart, model.VerbRestart:
-		h.setWish(p, wishRun, now)
-		if h.absent(p) {
-			h.await(p, id)
+	case model.VerbStart, model.VerbStop, model.VerbRestart, model.VerbRecreate, model.VerbDelete:
+		if h.order(p, cmd, id, now) {
+			c.keepOrder(h, id)
 			return
 		}
-		c.powered(h, p, cmd.Verb, id)
-	case model.VerbRecreate:
-		h.recreate(p, cmd.By, id, now)
-		c.keepOp(h, id)
-	case model.VerbDelete:
-		h.await(p, id)
-		h.setWish(p, wishGone, now)
-		c.keepOp(h, id)
+		c.ops.wg.Go(func() { h.power(p, cmd.Verb, id) })
 	case model.VerbAdopt:
 		c.ops.end(id, c.adopt(h, *cmd.Adopt), "adopted")
 	case model.VerbRelease:
@@ -111,73 +101,60 @@ func (c *Controller) start(h *host, p *proxy, cmd model.Command, id model.OpID) 
 	}
 }
 
-// keepOp has what a command has set on the disk before it is acknowledged; what
+// keepOrder has what an order wants on the disk before it is acknowledged; what
 // cannot be remembered is withdrawn.
-func (c *Controller) keepOp(h *host, id model.OpID) {
+func (c *Controller) keepOrder(h *host, id model.OpID) {
 	err := c.save()
 	if err == nil {
 		return
 	}
 	if op, ok := c.ops.get(id); ok {
+		h.mu.Lock()
 		h.withdraw(op)
+		h.mu.Unlock()
 	}
 	c.ops.end(id, err, "")
 }
 
-// powered runs a power command, once its wish is on the disk.
-func (c *Controller) powered(h *host, p *proxy, v model.Verb, id model.OpID) {
-	if err := c.save(); err != nil {
-		c.ops.end(id, err, "")
+// forgive has a write that failed tried again, on the word of whoever reconciles
+// the proxy. One that the budget holds is done beyond it: this one, this time.
+func (h *host) forgive(p *proxy, by string, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := p.m
+	if m == nil {
 		return
 	}
-	h.mu.Lock()
-	if p.m != nil && v != model.VerbStop {
-		h.c.count(h.name, p.m.pool, v.String()+" "+string(p.spec.Name), "an operator", time.Now())
+	if m.done.held && by != "" {
+		m.allowed = by
 	}
-	h.mu.Unlock()
-	c.ops.wg.Go(func() { h.power(p, v, id) })
-}
-
-// absent reports whether a managed proxy has no VM that could be started.
-func (h *host) absent(p *proxy) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return p.m != nil && (!p.m.built || !p.m.listed)
-}
-
-// await has an op end with the next write of a managed proxy.
-func (h *host) await(p *proxy, id model.OpID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	p.m.ops = append(p.m.ops, id)
-}
-
-// unlatch has a write that failed for good tried again.
-func (h *host) unlatch(p *proxy, now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if m := p.m; m != nil && (m.latched || m.fails > 0 || !m.retryAt.IsZero()) {
-		m.latched, m.fails, m.retryAt = false, 0, time.Time{}
-		h.refresh(p, now)
-		h.c.kickManage()
-	}
-}
-
-// recreate has another VM take the place of a managed one.
-func (h *host) recreate(p *proxy, by string, id model.OpID, now time.Time) {
-	h.mu.Lock()
-	m := p.m
-	m.replace, m.operator, m.by, m.wish, m.drain = "recreate, asked for by "+by, true, by, wishRun, 0
-	m.latched, m.retryAt, m.fails, m.barren = false, time.Time{}, 0, 0
-	m.ops = append(m.ops, id)
+	m.failure = failure{}
 	h.refresh(p, now)
-	h.mu.Unlock()
 	h.c.kickManage()
 }
 
 // cancel withdraws a command that has not begun.
 func (c *Controller) cancel(id model.OpID, by string) error {
+	if err := c.withdraw(id); err != nil {
+		return err
+	}
+	if err := c.save(); err != nil {
+		return err // it may be carried out by the next process
+	}
+	c.ops.close(id, model.OpCanceled, "withdrawn by "+by)
+	c.touch()
+	return nil
+}
+
+// withdraw takes back what a command has set that has not begun.
+func (c *Controller) withdraw(id model.OpID) error {
 	op, ok := c.ops.get(id)
+	h := c.host(op.Command.Host)
+	if h != nil { // with the lock held nothing of it begins
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		op, ok = c.ops.get(id)
+	}
 	switch {
 	case !ok:
 		return model.Refuse("there is no such command any more")
@@ -186,41 +163,20 @@ func (c *Controller) cancel(id model.OpID, by string) error {
 	case op.State != model.OpQueued:
 		return model.Refuse("%s of %s has begun: %s", op.Command.Verb, op.Command.Target(), op.Phase)
 	}
-	if h := c.host(op.Command.Host); h != nil {
+	if h != nil {
 		h.withdraw(op)
 	}
-	c.ops.close(id, model.OpCanceled, "withdrawn by "+by)
-	c.touch()
 	return nil
 }
 
-// withdraw takes back what a queued command has set.
+// withdraw takes back what a command has set of its proxy. The lock is held.
 func (h *host) withdraw(op model.Op) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	p := h.byName[op.Command.Proxy]
 	if p == nil {
 		return
 	}
-	p.waiting = without(p.waiting, op.ID)
-	if m := p.m; m != nil {
-		m.ops = without(m.ops, op.ID)
-		switch {
-		case op.Command.Verb == model.VerbRecreate && !m.leaving:
-			m.replace, m.operator, m.by = "", false, ""
-		case op.Command.Verb == model.VerbDelete && !m.leaving:
-			m.wish = wishRun
-		}
+	p.waiting = slices.DeleteFunc(slices.Clone(p.waiting), func(id model.OpID) bool { return id == op.ID })
+	if p.m != nil && p.m.order != nil && p.m.order.op == op.ID {
+		h.void(p)
 	}
-	h.refresh(p, time.Now())
-}
-
-func without(ids []model.OpID, id model.OpID) []model.OpID {
-	var out []model.OpID
-	for _, i := range ids {
-		if i != id {
-			out = append(out, i)
-		}
-	}
-	return out
 }

@@ -160,8 +160,10 @@ func (h *host) remove(p *proxy) {
 	delete(h.byName, p.spec.Name)
 	h.c.claims.take(p.spec.Name, netip.Addr{}, 0)
 	h.c.health.ForgetProxy(p.spec.Name)
-	if p.m != nil {
-		h.endOps(p, nil, "removed", time.Now())
+	if p.m != nil && p.m.wish == wishGone {
+		h.fulfil(p, "removed")
+	} else if p.m != nil && p.m.order != nil {
+		h.c.ops.close(p.m.order.op, model.OpCanceled, p.m.overtaken())
 	}
 	for _, id := range p.waiting {
 		h.c.ops.end(id, nil, "it is no proxy any more")

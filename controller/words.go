@@ -45,3 +45,12 @@ func writeWords(err error) string {
 	}
 	return text
 }
+
+// join puts two parts of a sentence together; without a second one there is
+// nothing between them.
+func join(first, sep, second string) string {
+	if first == "" || second == "" {
+		return first + second
+	}
+	return first + sep + second
+}

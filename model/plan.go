@@ -24,6 +24,8 @@ type PlanVerb string
 const (
 	PlanCreate  PlanVerb = "create"
 	PlanStart   PlanVerb = "start"
+	PlanStop    PlanVerb = "stop"
+	PlanRestart PlanVerb = "restart"
 	PlanReplace PlanVerb = "replace"
 	PlanDelete  PlanVerb = "delete"
 	PlanDrain   PlanVerb = "drain"

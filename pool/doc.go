@@ -52,7 +52,8 @@
 //   - Members never move. A new ordinal goes to the host with the fewest members,
 //     among those that answer. A host that does not answer causes nothing
 //     elsewhere, but for failover; what has to be done on it waits.
-//   - A member that an operator drained is not replaced; scaling down takes it.
+//   - A member that an operator drained, stopped or deleted is not replaced, and
+//     holds up no other; scaling down takes it.
 //   - There are never more than count + surge members, not counting what failover
 //     has written off, and surplus that cannot leave yet: because its host does not
 //     answer, or because it is what keeps MinAvailable.

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -51,21 +50,18 @@ type Verdict struct {
 }
 
 // Ledger counts actions in a sliding window, by host and by pool. What an
-// operator asks for is counted and never refused. Nothing but an operator raises
-// a limit, and for one action at a time. It is not safe for concurrent use; it
-// is to be kept in a store, by Entries and Raised, and made again by NewLedger.
+// operator asks for is counted and never refused. It is not safe for concurrent
+// use; it is to be kept in a store, by Entries, and made again by NewLedger.
 type Ledger struct {
 	limits  Limits
 	entries []Entry // oldest first
-	raised  map[Key]int
 }
 
-// NewLedger returns a ledger with what an earlier one had. Neither entries nor
-// raised is kept or changed.
-func NewLedger(l Limits, entries []Entry, raised map[Key]int) *Ledger {
-	out := &Ledger{limits: l, entries: slices.Clone(entries), raised: map[Key]int{}}
+// NewLedger returns a ledger with what an earlier one had. It neither keeps nor
+// changes entries.
+func NewLedger(l Limits, entries []Entry) *Ledger {
+	out := &Ledger{limits: l, entries: slices.Clone(entries)}
 	slices.SortStableFunc(out.entries, func(a, b Entry) int { return a.At.Compare(b.At) })
-	maps.Copy(out.raised, raised)
 	return out
 }
 
@@ -78,13 +74,6 @@ func (l *Ledger) Entries(now time.Time) []Entry {
 	l.prune(now)
 	return slices.Clone(l.entries)
 }
-
-// Raised returns what operators have allowed beyond the limits and nobody has
-// used yet.
-func (l *Ledger) Raised() map[Key]int { return maps.Clone(l.raised) }
-
-// Raise allows one more action for the key, whenever it is needed.
-func (l *Ledger) Raise(k Key) { l.raised[k]++ }
 
 // Allow reports whether an action of one's own accord may be taken now.
 func (l *Ledger) Allow(host model.HostName, pool string, now time.Time) Verdict {
@@ -100,34 +89,32 @@ func (l *Ledger) Allow(host model.HostName, pool string, now time.Time) Verdict 
 }
 
 // Take counts an action that is about to be taken, and returns whether it may
-// be. An Entry with By is counted in any case, and uses up nothing that was
-// raised; another that is refused is not counted.
+// be. An Entry with By is counted in any case; another that is refused is not.
 func (l *Ledger) Take(e Entry, now time.Time) Verdict {
-	e.At = now
 	v := l.Allow(e.Host, e.Pool, now)
-	switch {
-	case e.By != "":
+	if e.By != "" {
 		v = Verdict{OK: true}
-	case !v.OK:
-		return v
-	default:
-		for _, k := range keys(e.Host, e.Pool) {
-			if n, _ := l.used(k); n >= l.limit(k) { // then it is allowed because it was raised
-				if l.raised[k]--; l.raised[k] <= 0 {
-					delete(l.raised, k)
-				}
-			}
-		}
 	}
-	l.entries = append(l.entries, e)
+	if v.OK {
+		e.At = now
+		l.entries = append(l.entries, e)
+	}
 	return v
+}
+
+// Return takes back what was counted for an action that was not taken after all.
+// e is as it was taken, with the time; what is not there is no matter.
+func (l *Ledger) Return(e Entry) {
+	if i := slices.Index(l.entries, e); i >= 0 {
+		l.entries = slices.Delete(l.entries, i, i+1)
+	}
 }
 
 // View returns the budget of a host or pool as screens show it.
 func (l *Ledger) View(k Key, now time.Time) model.BudgetView {
 	l.prune(now)
 	n, _ := l.used(k)
-	return model.BudgetView{Used: n, Of: l.limit(k) + l.raised[k], Window: l.limits.Window, Next: l.one(k, now).Next}
+	return model.BudgetView{Used: n, Of: l.limit(k), Window: l.limits.Window, Next: l.one(k, now).Next}
 }
 
 func keys(host model.HostName, pool string) []Key {
@@ -163,7 +150,7 @@ func (l *Ledger) one(k Key, now time.Time) Verdict {
 	n, at := l.used(k)
 	limit := l.limit(k)
 	switch {
-	case n < limit || l.raised[k] > 0:
+	case n < limit:
 		return Verdict{OK: true}
 	case limit <= 0:
 		return Verdict{Key: k, Why: fmt.Sprintf("the budget of %s is 0: nothing is replaced unless an operator asks for it", k)}

@@ -15,7 +15,7 @@ var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func at(d time.Duration) time.Time { return t0.Add(d) }
 
 func TestLedger_slidingWindow(t *testing.T) {
-	l := NewLedger(Limits{PerHost: 3, PerPool: 2, Window: time.Hour}, nil, nil)
+	l := NewLedger(Limits{PerHost: 3, PerPool: 2, Window: time.Hour}, nil)
 	take := func(d time.Duration, host model.HostName, pool, by string) string {
 		v := l.Take(Entry{Host: host, Pool: pool, By: by, What: "x"}, at(d))
 		if v.OK != (v.Why == "") {
@@ -52,52 +52,42 @@ func TestLedger_slidingWindow(t *testing.T) {
 	}
 }
 
-func TestLedger_raise(t *testing.T) {
-	l := NewLedger(Limits{PerHost: 9, PerPool: 0, Window: time.Hour}, nil, nil)
+func TestLedger_none(t *testing.T) {
+	l := NewLedger(Limits{PerHost: 9, PerPool: 0, Window: time.Hour}, nil)
 	const never = "the budget of pool web is 0: nothing is replaced unless an operator asks for it"
-	if v := l.Allow("a", "web", t0); v.Why != never || !v.Next.IsZero() {
+	if v := l.Take(Entry{Host: "a", Pool: "web"}, t0); v.Why != never || !v.Next.IsZero() {
 		t.Errorf("%+v", v)
 	}
-	l.Raise(Key{Pool: "web"})
-	l = NewLedger(Limits{PerHost: 9, Window: time.Hour}, l.Entries(t0), l.Raised()) // over a restart
-	if v := l.View(Key{Pool: "web"}, t0); v.Of != 1 || v.Used != 0 || !v.Next.IsZero() {
-		t.Errorf("%+v", v)
-	}
-	if v := l.Take(Entry{Host: "a", Pool: "web"}, t0); !v.OK {
-		t.Errorf("raised, and refused: %+v", v)
-	}
-	if v := l.Take(Entry{Host: "a", Pool: "web"}, t0); v.Why != never {
-		t.Errorf("raised for one action: %+v", v)
-	}
-	if got := len(l.Entries(t0)); got != 1 {
+	if got := len(l.Entries(t0)); got != 0 {
 		t.Errorf("%d entries: what was refused must not count", got)
 	}
 }
 
-func TestLedger_raiseIsKeptWhileNotNeeded(t *testing.T) {
-	l := NewLedger(Limits{PerHost: 1, PerPool: 2, Window: time.Hour}, nil, map[Key]int{{Pool: "web"}: 1})
-	if v := l.Take(Entry{Host: "a", Pool: "web"}, t0); !v.OK {
+// What was counted, and not done, is as if it had never been counted.
+func TestLedger_return(t *testing.T) {
+	l := NewLedger(Limits{PerHost: 1, PerPool: 1, Window: time.Hour}, nil)
+	other := Entry{At: t0, Host: "b", Pool: "api", What: "start api-1"}
+	if v := l.Take(other, t0); !v.OK {
 		t.Fatalf("%+v", v)
 	}
-	if v := l.Take(Entry{Host: "a", Pool: "web", By: "alice"}, t0); !v.OK {
-		t.Fatalf("%+v", v)
+	for range 3 {
+		e := Entry{At: t0, Host: "a", Pool: "web", What: "start web-1"}
+		if v := l.Take(e, t0); !v.OK {
+			t.Fatalf("%+v", v)
+		}
+		if v := l.Allow("a", "web", t0); v.OK {
+			t.Error("the budget is used up, and allows more")
+		}
+		l.Return(e)
+		l.Return(e) // once is enough
 	}
-	if diff := cmp.Diff(map[Key]int{{Pool: "web"}: 1}, l.Raised()); diff != "" {
+	if diff := cmp.Diff([]Entry{other}, l.Entries(t0)); diff != "" {
 		t.Error(diff)
-	}
-	if v := l.Take(Entry{Host: "a", Pool: "web"}, t0); v.OK || v.Key != (Key{Host: "a"}) {
-		t.Errorf("a raised pool does not raise the host: %+v", v)
-	}
-	if v := l.Take(Entry{Host: "b", Pool: "web"}, t0); !v.OK {
-		t.Errorf("%+v", v)
-	}
-	if len(l.Raised()) != 0 {
-		t.Errorf("used, and still there: %v", l.Raised())
 	}
 }
 
 func TestLedger_view(t *testing.T) {
-	l := NewLedger(Limits{PerHost: 2, PerPool: 9, Window: time.Hour}, []Entry{{At: at(time.Minute), Host: "a"}, {At: t0, Host: "a", Pool: "web"}}, nil)
+	l := NewLedger(Limits{PerHost: 2, PerPool: 9, Window: time.Hour}, []Entry{{At: at(time.Minute), Host: "a"}, {At: t0, Host: "a", Pool: "web"}})
 	want := model.BudgetView{Used: 2, Of: 2, Window: time.Hour, Next: at(time.Hour)}
 	if diff := cmp.Diff(want, l.View(Key{Host: "a"}, at(2*time.Minute))); diff != "" {
 		t.Error(diff)
@@ -111,7 +101,7 @@ func TestLedger_view(t *testing.T) {
 // A clock that was an hour ahead and is set back must not hold the budget for
 // more than one window.
 func TestLedger_clockSetBack(t *testing.T) {
-	l := NewLedger(Limits{PerHost: 1, PerPool: 1, Window: time.Hour}, []Entry{{At: at(24 * time.Hour), Host: "a"}}, nil)
+	l := NewLedger(Limits{PerHost: 1, PerPool: 1, Window: time.Hour}, []Entry{{At: at(24 * time.Hour), Host: "a"}})
 	if v := l.Allow("a", "", t0); v.OK || !v.Next.Equal(at(time.Hour)) {
 		t.Errorf("%+v", v)
 	}
@@ -133,7 +123,7 @@ func TestNextTry(t *testing.T) {
 // An image that never works: each member is made, does not get ready, and is
 // made again, as fast as it is allowed to. The loop has to come to a near stop.
 func TestBrokenImage(t *testing.T) {
-	l := NewLedger(Limits{PerHost: 10, PerPool: 5, Window: time.Hour}, nil, nil)
+	l := NewLedger(Limits{PerHost: 10, PerPool: 5, Window: time.Hour}, nil)
 	type member struct {
 		fails int
 		last  time.Time
@@ -165,7 +155,7 @@ func TestLedger_anySequence(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		limits := Limits{PerHost: 1 + r.IntN(5), PerPool: 1 + r.IntN(5), Window: time.Hour}
-		l := NewLedger(limits, nil, nil)
+		l := NewLedger(limits, nil)
 		now := t0
 		var own []Entry // what was done without an operator
 		for range 300 {
@@ -197,7 +187,7 @@ func TestLedger_anySequence(t *testing.T) {
 			}
 			now = now.Add(time.Duration(r.IntN(900)) * time.Second)
 			if r.IntN(20) == 0 { // a restart
-				l = NewLedger(limits, l.Entries(now), l.Raised())
+				l = NewLedger(limits, l.Entries(now))
 			}
 		}
 	}

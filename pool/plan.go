@@ -154,7 +154,7 @@ func (p *planner) judgeDeclared() {
 		case e.Deleting:
 			e.fate = renews
 		case due && e.Held:
-			p.wait(e, "an operator has drained it: replaced after that (%s)", e.why)
+			p.wait(e, "an operator has taken it out: replaced when it is back (%s)", e.why)
 		case due && !up:
 			p.wait(e, "host %s does not answer: replaced after that (%s)", e.Host, e.why)
 		case due:

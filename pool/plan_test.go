@@ -156,7 +156,7 @@ undrain web-1 on a: it is wanted again [scale]`},
 			ms: []Member{with(serves(1, "a"), old, latched), serves(2, "b"), serves(3, "a")}, want: `
 delete web-1 on a: its template has changed [template]`},
 		{name: "what an operator holds is left", ms: []Member{serves(1, "a"), with(serves(2, "b"), old, held), serves(3, "a")}, want: `
-wait web-2: an operator has drained it: replaced after that (its template has changed)`},
+wait web-2: an operator has taken it out: replaced when it is back (its template has changed)`},
 		{name: "a host that is down delays its members alone", hosts: bDown, ms: and(oldThree, serves(4, "a")), want: `
 drain web-1 on a: its template has changed [template]
 wait web-2: host b does not answer: replaced after that (its template has changed)

@@ -26,7 +26,7 @@ type Member struct {
 	Passing    bool // its probes pass: it would be in rotation if nobody drained it
 	Proven     bool // has been in rotation since it was created
 	Failed     bool // making it failed for good, latched: no VM serves
-	Held       bool // drained by an operator, who alone takes it back
+	Held       bool // drained, stopped or deleted by an operator, who alone takes it back
 
 	// Draining is since when it is drained on a decision of Plan; zero: it is not.
 	Draining time.Time

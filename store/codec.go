@@ -24,6 +24,7 @@ type wireProxy struct {
 	Pool        string      `json:"pool,omitempty"`
 	Template    string      `json:"template,omitempty"`
 	SpecHash    string      `json:"spec_hash,omitempty"`
+	Port        uint16      `json:"port,omitempty"`
 	Domain      string      `json:"domain,omitempty"`
 	UUID        string      `json:"uuid,omitempty"`
 	MAC         string      `json:"mac,omitempty"`
@@ -89,7 +90,7 @@ func (w wireAdopted) check() error {
 func (p Proxy) wire() wireProxy {
 	w := wireProxy{
 		UID: p.UID, CreatedAt: p.CreatedAt.UTC(), Backing: p.Backing.String(), Host: string(p.Host), Pool: p.Pool,
-		Template: p.Template, SpecHash: p.SpecHash, Domain: p.Domain, UUID: p.UUID, MAC: p.MAC, IP: p.IP,
+		Template: p.Template, SpecHash: p.SpecHash, Port: p.Port, Domain: p.Domain, UUID: p.UUID, MAC: p.MAC, IP: p.IP,
 		Incarnation: string(p.Incarnation), InRotation: p.InRotation, Drained: p.Drained, Released: p.Released,
 		Wish: p.Wish, User: p.Creds.User, Password: p.Creds.Password,
 	}
@@ -115,7 +116,7 @@ func (w wireProxy) proxy(name string) (Proxy, error) {
 	}
 	p := Proxy{
 		Name: model.ProxyName(name), UID: w.UID, CreatedAt: w.CreatedAt, Backing: backing, Host: model.HostName(w.Host),
-		Pool: w.Pool, Template: w.Template, SpecHash: w.SpecHash, Domain: w.Domain, UUID: w.UUID, MAC: w.MAC, IP: w.IP,
+		Pool: w.Pool, Template: w.Template, SpecHash: w.SpecHash, Port: w.Port, Domain: w.Domain, UUID: w.UUID, MAC: w.MAC, IP: w.IP,
 		Incarnation: model.Incarnation(w.Incarnation), InRotation: w.InRotation, Drained: w.Drained, Released: w.Released,
 		Wish: w.Wish, Creds: model.Credentials{User: w.User, Password: w.Password},
 	}

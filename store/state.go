@@ -32,6 +32,7 @@ type Wish string
 // The wishes. The empty one is stored as WishPresent.
 const (
 	WishPresent    Wish = "present"
+	WishStopping   Wish = "stopping"   // an operator has asked for it, and it is not off yet
 	WishStopped    Wish = "stopped"    // by an operator; not started again
 	WishRecreating Wish = "recreating" // its VM is being removed, for another one
 	WishRemoved    Wish = "removed"    // its VM was removed by an operator; it stays declared
@@ -41,7 +42,7 @@ const (
 // Known reports whether w is a wish.
 func (w Wish) Known() bool {
 	switch w {
-	case WishPresent, WishStopped, WishRecreating, WishRemoved, WishDeleting:
+	case WishPresent, WishStopping, WishStopped, WishRecreating, WishRemoved, WishDeleting:
 		return true
 	}
 	return false
@@ -57,6 +58,7 @@ type Proxy struct {
 	Pool        string
 	Template    string
 	SpecHash    string // of the model.BuildSpec that its VM was made from
+	Port        uint16 // where that VM serves; 0: not known
 	Domain      string // name of the libvirt domain
 	UUID        string // of the domain
 	MAC         string
