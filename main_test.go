@@ -50,6 +50,33 @@ address = "127.0.0.1"
 port = 9
 `
 
+const badTexts = `
+[[template]]
+name = "a"
+base = "b"
+user_data = """
+#cloud-config
+runcmd: []
+runcmd: []
+"""
+xml = """
+<domain>
+  <devices>
+    <!-- no such thing -->
+    <flux/>
+  </devices>
+</domain>"""
+[[template]]
+name = "b"
+vcpus = 0
+xml = "<domain><devices>"
+base = "b"
+[[template]]
+name = "c"
+user_data_file = "./c.yaml"
+base = "b"
+`
+
 func TestRun(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -67,6 +94,13 @@ func TestRun(t *testing.T) {
 			errOut: "nothing.toml: cannot be read: no such file or directory\n"},
 		{name: "all problems in one go", toml: "[fleet]\nnam = \"x\"\n[[health.target]]\nurl = \"http://h/\"\n[[proxy]]\nname = \"p-01\"\naddress = \"10.0.0.1\"\nport = 70000\n", args: []string{"check"}, code: exitUsage,
 			errOut: "config.toml:2: fleet.nam: unknown key; did you mean \"name\"? allowed: name, state_dir\nconfig.toml:8: proxy \"p-01\": port: 70000 is out of range; allowed: 1 to 65535\n"},
+		{name: "all problems of all templates", toml: badTexts, args: []string{"check"}, code: exitUsage,
+			errOut: `config.toml:5: template "a": user_data: line 3 of it: "runcmd" is given already in line 2; allowed: each once
+config.toml:10: template "a": xml: line 4 of it: <domain><devices><flux> is not known here and would be lost; allowed: what libvirt's <domain> has
+config.toml:19: template "b": vcpus: 0 is out of range; allowed: 1 to 512
+config.toml:20: template "b": xml: not XML: it ends before </devices>; allowed: one <domain> element
+config.toml:24: template "c": user_data_file: line 2 of c.yaml: not YAML: did not find expected node content
+`},
 		{name: "check says what would be managed", toml: good, args: []string{"check"}, code: exitGood,
 			out: []string{"config.toml is good: fleet home, 1 host, 2 proxies\n", "host beelink", "tcp 127.0.0.1:9", "p-01", "adopted domain p-01", "port 3128", "credentials u:***", "external", "x-01", "address 127.0.0.1"}},
 		{name: "a scenario without the demo", args: []string{"check", "--scenario", "x.toml"}, code: exitUsage, errOut: "virdeck: --scenario goes with --demo\n"},
@@ -84,6 +118,9 @@ func TestRun(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			at(t, tt.toml)
+			if err := os.WriteFile("c.yaml", []byte("#cloud-config\na: ["), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			var out, errOut bytes.Buffer
 			if code := run(tt.args, &out, &errOut); code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)

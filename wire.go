@@ -51,7 +51,7 @@ func load(f flags) (*config.Config, error) {
 
 // loader reads configurations; one that is held remembers the hashes of base
 // images.
-func loader() *config.Loader { return &config.Loader{ValidateTemplate: libvirt.ValidateTemplate} }
+func loader() *config.Loader { return &config.Loader{CheckTexts: libvirt.CheckTexts} }
 
 // story is the scenario that the demo plays.
 func story(f flags) (*scenario.Scenario, error) {

@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -39,6 +38,7 @@ func testSources() Sources {
 		"etc/virdeck/base.img":       {Data: []byte("raw")},
 		"etc/virdeck/x.xml":          {Data: []byte("<memoryBacking/>\n")},
 		"etc/virdeck/huge.yaml":      {Data: make([]byte, maxText+1)},
+		"etc/virdeck/bad.yaml":       {Data: []byte("#cloud-config\nrefuse\n")},
 		"etc/virdeck/user.yaml":      {Data: []byte("#cloud-config\n")},
 		"root":                       {Mode: fs.ModeDir | 0o700},
 	}
@@ -55,23 +55,18 @@ func testSources() Sources {
 			}
 			return files.Open(strings.TrimPrefix(path, "/"))
 		},
-		ValidateTemplate: func(t model.Template) error {
-			switch {
-			case strings.HasPrefix(t.XML, "refuse"):
-				return fmt.Errorf("template: %w", settingError{"xml", "refused:\nbad element"})
-			case t.VCPUs == 13:
-				return settingError{"vcpus", "13 brings bad luck"}
+		CheckTexts: func(t model.Template) (out []model.TextProblem) {
+			for _, text := range []struct{ setting, text string }{{"user_data", t.UserData}, {"xml", t.XML}} {
+				for i, line := range strings.Split(text.text, "\n") {
+					if strings.HasPrefix(line, "refuse") {
+						out = append(out, model.TextProblem{Setting: text.setting, Line: i + 1, Msg: line + "d:\nbad"})
+					}
+				}
 			}
-			return nil
+			return out
 		},
 	}
 }
-
-// settingError names the setting that it is about.
-type settingError struct{ setting, text string }
-
-func (e settingError) Error() string   { return e.text }
-func (e settingError) Setting() string { return e.setting }
 
 // qcow2 is the head of an image, with a place for a backing file's name.
 func qcow2(backing, size uint64) []byte {

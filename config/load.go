@@ -39,10 +39,9 @@ type Sources struct {
 	Open func(path string) (fs.File, error)
 	// Hashes remembers those of base images; nil: they are found out each time.
 	Hashes *Hashes
-	// ValidateTemplate is asked about each template that has no other problem; nil:
-	// nobody is. If its error, or one that it wraps, has a method Setting() string,
-	// the problem is shown at that setting of the template.
-	ValidateTemplate func(model.Template) error
+	// CheckTexts says what is wrong with the user-data and the XML of a template,
+	// whatever else of it is; nil: nobody does.
+	CheckTexts func(model.Template) []model.TextProblem
 }
 
 // Loader reads configurations, one after another. It keeps nothing but the hashes
@@ -51,8 +50,8 @@ type Sources struct {
 type Loader struct {
 	// Env looks up environment variables; nil takes the process's own.
 	Env func(string) string
-	// ValidateTemplate is as in [Sources].
-	ValidateTemplate func(model.Template) error
+	// CheckTexts is as in [Sources].
+	CheckTexts func(model.Template) []model.TextProblem
 
 	hashes Hashes
 }
@@ -71,13 +70,13 @@ func (l *Loader) Load(path string) (*Config, error) {
 		return nil, Problems{{File: path, Msg: "cannot be read: " + err.Error()}}
 	}
 	return Parse(path, data, Sources{
-		Env:              env,
-		Root:             os.Geteuid() == 0,
-		Dir:              filepath.Dir(path),
-		Mode:             mode,
-		Open:             openOS,
-		Hashes:           &l.hashes,
-		ValidateTemplate: l.ValidateTemplate,
+		Env:        env,
+		Root:       os.Geteuid() == 0,
+		Dir:        filepath.Dir(path),
+		Mode:       mode,
+		Open:       openOS,
+		Hashes:     &l.hashes,
+		CheckTexts: l.CheckTexts,
 	})
 }
 

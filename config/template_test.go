@@ -247,7 +247,7 @@ func TestLoader(t *testing.T) {
 	path := filepath.Join(dir, "config.toml")
 	write(t, path, "[[template]]\nname = \"t\"\nbase_file = \"base.img\"\nbase_format = \"raw\"\n", 0o644)
 	var seen []model.Template
-	l := Loader{Env: home, ValidateTemplate: func(m model.Template) error {
+	l := Loader{Env: home, CheckTexts: func(m model.Template) []model.TextProblem {
 		seen = append(seen, m)
 		return nil
 	}}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -19,33 +18,37 @@ func (k *checker) templates() {
 	for i := range k.c.Templates {
 		k.templateNames = append(k.templateNames, k.c.Templates[i].Name)
 		k.isTemplate[k.c.Templates[i].Name] = true
-		at := section("template", index(i))
-		if k.blamed[at.id()] {
-			continue
-		}
-		before := len(k.problems)
-		k.oneTemplate(at, &k.c.Templates[i], names)
-		if len(k.problems) == before && k.src.ValidateTemplate != nil {
-			k.judged(at, k.src.ValidateTemplate(k.c.Templates[i].Model()))
+		if at := section("template", index(i)); !k.blamed[at.id()] {
+			k.oneTemplate(at, &k.c.Templates[i], names)
+			k.texts(at, &k.c.Templates[i])
 		}
 	}
 }
 
-// judged notes what the caller's own check says. It may name the setting.
-func (k *checker) judged(at keyPath, err error) {
-	if err == nil {
+// texts notes what the caller's own check of user-data and XML says, in the words
+// of who writes them, with the line of the key and that in the text.
+func (k *checker) texts(at keyPath, t *Template) {
+	if k.src.CheckTexts == nil {
 		return
 	}
-	var named interface{ Setting() string }
-	if errors.As(err, &named) {
-		for _, key := range []string{named.Setting(), named.Setting() + "_file"} {
-			if k.has(at.with(key)) {
-				at = at.with(key)
-				break
-			}
+	for _, p := range k.src.CheckTexts(t.Model()) {
+		text, file := t.UserData, t.UserDataFile
+		if p.Setting == "xml" {
+			text, file = t.XML, t.XMLFile
 		}
+		where, whole := at.with(p.Setting), "it"
+		if !k.has(where) {
+			where, whole = at.with(p.Setting+"_file"), oneLine(file)
+		}
+		if k.blamed[where.id()] {
+			continue
+		}
+		place := ""
+		if p.Line > 0 && strings.Contains(strings.TrimSpace(text), "\n") {
+			place = fmt.Sprintf("line %d of %s: ", p.Line, whole)
+		}
+		k.problems = append(k.problems, k.at(where, "%s%s", place, oneLine(p.Msg)))
 	}
-	k.problem(at, "%s", oneLine(err.Error()))
 }
 
 func (k *checker) oneTemplate(at keyPath, t *Template, names map[string]keyPath) {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 )
 
 // Firmware is what a managed VM boots with.
@@ -50,6 +51,22 @@ type Template struct {
 	Firmware Firmware // empty: bios
 	UserData string   // cloud-init user-data that is merged with virdeck's own
 	XML      string   // raw <domain> elements, merged into what virdeck makes
+}
+
+// TextProblem is one thing wrong with a text of a template, in the words of who
+// writes it.
+type TextProblem struct {
+	Setting string // user_data or xml
+	Line    int    // of the text, from 1; 0: of none
+	Msg     string // what is wrong, and what is allowed
+}
+
+// Error is the problem with its place.
+func (p TextProblem) Error() string {
+	if p.Line == 0 {
+		return p.Setting + ": " + p.Msg
+	}
+	return fmt.Sprintf("%s: line %d: %s", p.Setting, p.Line, p.Msg)
 }
 
 // BaseImage is the immutable volume under the overlays of a template: one that

@@ -1,17 +1,16 @@
 package libvirt
 
 import (
-	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
 	"reflect"
-	"strings"
 
 	"libvirt.org/go/libvirtxml"
+
+	"virdeck/model"
 )
 
-// mergeXML puts a template's raw XML into a domain. The rules:
+// mergeXML puts a template's raw XML into a domain, or says what is wrong with it
+// and leaves the domain as it is. The rules:
 //
 //   - The text is one <domain> element with whatever it is to have beside what
 //     virdeck makes.
@@ -23,18 +22,15 @@ import (
 //     the disks vda and vdb, the first interface's MAC, the agent's channel.
 //   - An element or attribute that libvirtxml does not know is refused; it would
 //     be lost without a word.
-func mergeXML(d *libvirtxml.Domain, text string) error {
-	var add libvirtxml.Domain
-	if err := add.Unmarshal(text); err != nil {
-		return err
+func mergeXML(d *libvirtxml.Domain, text string) []model.TextProblem {
+	add, in, problems := readRaw(text)
+	if len(problems) == 0 {
+		problems = untouchable(d, add, in)
 	}
-	if err := nothingLost(text, &add); err != nil {
-		return err
+	if len(problems) > 0 {
+		return problems
 	}
-	if err := touchable(d, &add); err != nil {
-		return err
-	}
-	to, from := reflect.ValueOf(d).Elem(), reflect.ValueOf(&add).Elem()
+	to, from := reflect.ValueOf(d).Elem(), reflect.ValueOf(add).Elem()
 	for i := range to.NumField() {
 		name, f := to.Type().Field(i).Name, from.Field(i)
 		switch {
@@ -61,47 +57,54 @@ func mergeChildren(to, from reflect.Value, appending bool) {
 	}
 }
 
-// touchable names the first element that is virdeck's own.
-func touchable(d, add *libvirtxml.Domain) error {
+// untouchable says what of a raw text is virdeck's own. in are its items.
+func untouchable(d, add *libvirtxml.Domain, in rawItems) []model.TextProblem {
+	var out []model.TextProblem
+	refuse := func(line int, format string, args ...any) {
+		out = append(out, xmlProblem(line, format, args...))
+	}
 	for _, f := range []struct {
-		name string
-		set  bool
+		path, allowed string
+		set           bool
 	}{
-		{"attribute type of <domain>: use virt_type", add.Type != ""}, {"attribute id of <domain>", add.ID != nil},
-		{"<name>", add.Name != ""}, {"<uuid>", add.UUID != ""}, {"<metadata>", add.Metadata != nil},
+		{attribute("type", "<domain>"), "type in the template", add.Type != ""},
+		{attribute("id", "<domain>"), "no id", add.ID != nil},
+		{"<domain><name>", "no name", add.Name != ""},
+		{"<domain><uuid>", "no uuid", add.UUID != ""},
+		{"<domain><metadata>", "no metadata", add.Metadata != nil},
 	} {
 		if f.set {
-			return fmt.Errorf("%s: set by virdeck", f.name)
+			refuse(in.line(f.path, 0), "%s is set by virdeck; allowed: %s", f.path, f.allowed)
 		}
 	}
 	if add.Devices == nil {
-		return nil
+		return out
 	}
-	for _, k := range add.Devices.Disks {
+	for i, k := range add.Devices.Disks {
+		line := in.line("<domain><devices><disk>", i)
 		for _, own := range d.Devices.Disks {
 			if k.Target != nil && k.Target.Dev == own.Target.Dev {
-				return fmt.Errorf("<disk> with target %s: that disk is virdeck's", k.Target.Dev)
-			}
-			if v, w := diskVolume(k), diskVolume(own); v.Volume != "" && v.Volume == w.Volume {
-				return fmt.Errorf("<disk> on volume %s: that volume is virdeck's", v.Volume)
+				refuse(line, "the disk %s is virdeck's; allowed: other targets", k.Target.Dev)
+			} else if v, w := diskVolume(k), diskVolume(own); v.Volume != "" && v.Volume == w.Volume {
+				refuse(line, "the volume %s is virdeck's; allowed: other volumes", v.Volume)
 			}
 		}
 	}
 	own, _ := parseMAC(d.Devices.Interfaces[0].MAC.Address)
-	for _, i := range add.Devices.Interfaces {
-		if i.MAC == nil {
+	for i, f := range add.Devices.Interfaces {
+		if f.MAC == nil {
 			continue
 		}
-		if m, ok := parseMAC(i.MAC.Address); ok && m.String() == own.String() {
-			return fmt.Errorf("<interface> with MAC %s: that interface is virdeck's", m)
+		if m, ok := parseMAC(f.MAC.Address); ok && m.String() == own.String() {
+			refuse(in.line("<domain><devices><interface>", i), "the interface with MAC %s is virdeck's; allowed: other MACs, or none", m)
 		}
 	}
-	for _, c := range add.Devices.Channels {
+	for i, c := range add.Devices.Channels {
 		if c.Target != nil && c.Target.VirtIO != nil && c.Target.VirtIO.Name == agentChannel {
-			return fmt.Errorf("<channel> %s: that channel is virdeck's", agentChannel)
+			refuse(in.line("<domain><devices><channel>", i), "the channel %s is virdeck's; allowed: other channels", agentChannel)
 		}
 	}
-	return nil
+	return out
 }
 
 // diskVolume returns the volume that a disk is, or an empty one.
@@ -112,59 +115,6 @@ func diskVolume(k libvirtxml.DomainDisk) libvirtxml.DomainDiskSourceVolume {
 	return *k.Source.Volume
 }
 
-// nothingLost compares the elements and attributes that went in with those that
-// would come out.
-func nothingLost(text string, d *libvirtxml.Domain) error {
-	in, err := names(text)
-	if err != nil {
-		return err
-	}
-	out, err := d.Marshal()
-	if err != nil {
-		return err
-	}
-	kept, err := names(out)
-	if err != nil {
-		return err
-	}
-	have := map[string]bool{}
-	for _, n := range kept {
-		have[n] = true
-	}
-	for _, n := range in {
-		if !have[n] {
-			return fmt.Errorf("%s is unknown here", n)
-		}
-	}
-	return nil
-}
-
-// names returns the paths of all elements and attributes, in order:
-// <domain><devices><disk>, attribute device of <domain><devices><disk>.
-func names(text string) ([]string, error) {
-	var out []string
-	dec := xml.NewDecoder(strings.NewReader(text))
-	var open []string
-	for {
-		tok, err := dec.Token()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		switch t := tok.(type) {
-		case xml.StartElement:
-			open = append(open, "<"+t.Name.Local+">")
-			path := strings.Join(open, "")
-			out = append(out, path)
-			for _, a := range t.Attr {
-				if a.Name.Local != "xmlns" && a.Name.Space != "xmlns" {
-					out = append(out, "attribute "+a.Name.Local+" of "+path)
-				}
-			}
-		case xml.EndElement:
-			open = open[:len(open)-1]
-		}
-	}
+func xmlProblem(line int, format string, args ...any) model.TextProblem {
+	return model.TextProblem{Setting: "xml", Line: line, Msg: fmt.Sprintf(format, args...)}
 }

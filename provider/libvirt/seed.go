@@ -2,13 +2,11 @@ package libvirt
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/kdomanski/iso9660"
 	"go.yaml.in/yaml/v3"
@@ -67,131 +65,6 @@ func isoImage(files map[string][]byte) ([]byte, error) {
 		copy(img[16*isoSector+at:], "0000000000000000\x00")
 	}
 	return img, nil
-}
-
-// userData joins the template's user-data with virdeck's own.
-func userData(b model.BuildSpec) ([]byte, error) {
-	env, err := proxyEnv(b.Port, b.Creds)
-	if err != nil {
-		return nil, err
-	}
-	top, err := userMap(b.Template.UserData)
-	if err != nil {
-		return nil, err
-	}
-	put(top, "hostname", text2node(b.Hostname))
-	file := &yaml.Node{Kind: yaml.MappingNode}
-	put(file, "path", text2node(proxyEnvPath))
-	put(file, "permissions", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "0600", Style: yaml.SingleQuotedStyle})
-	put(file, "content", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: env, Style: yaml.LiteralStyle})
-	list := get(top, "write_files")
-	if list == nil {
-		list = &yaml.Node{Kind: yaml.SequenceNode}
-		put(top, "write_files", list)
-	}
-	list.Style = 0 // one item a line, whatever it was
-	list.Content = append(list.Content, file)
-	var out bytes.Buffer
-	out.WriteString(cloudConfig + "\n")
-	enc := yaml.NewEncoder(&out)
-	enc.SetIndent(2)
-	if err := enc.Encode(top); err != nil {
-		return nil, fmt.Errorf("user-data: %w", err)
-	}
-	if err := enc.Close(); err != nil {
-		return nil, fmt.Errorf("user-data: %w", err)
-	}
-	return out.Bytes(), nil
-}
-
-func proxyEnv(port uint16, c model.Credentials) (string, error) {
-	switch {
-	case port == 0:
-		return "", errors.New("proxy port: 0")
-	case strings.Contains(c.User, ":"):
-		return "", errors.New("proxy credentials: a user name with a colon")
-	case strings.ContainsFunc(c.User+c.Password, unicode.IsControl):
-		return "", errors.New("proxy credentials: control characters")
-	}
-	env := "PROXY_PORT=" + strconv.Itoa(int(port)) + "\n"
-	if !c.Empty() {
-		env += "PROXY_AUTH=" + c.User + ":" + c.Password + "\n"
-	}
-	return env, nil
-}
-
-// userMap reads a template's user-data: a cloud-config, one mapping, that leaves
-// to virdeck what is virdeck's.
-func userMap(text string) (*yaml.Node, error) {
-	empty := &yaml.Node{Kind: yaml.MappingNode}
-	if strings.TrimSpace(text) == "" {
-		return empty, nil
-	}
-	if first, _, _ := strings.Cut(text, "\n"); strings.TrimRight(first, " \t\r") != cloudConfig {
-		return nil, fmt.Errorf("user_data: its first line is not %s; other kinds of user-data cannot be merged", cloudConfig)
-	}
-	_, rest, _ := strings.Cut(text, "\n") // the first line is written anew
-	dec := yaml.NewDecoder(strings.NewReader("\n" + rest))
-	var doc yaml.Node
-	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return empty, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("user_data: %w", err)
-	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("user_data: more than one YAML document")
-	}
-	var check map[string]any // finds what a node hides: keys that stand twice, and other types
-	if err := doc.Decode(&check); err != nil {
-		return nil, fmt.Errorf("user_data: not one YAML mapping: %w", err)
-	}
-	if len(check) == 0 {
-		return empty, nil
-	}
-	top := doc.Content[0]
-	if get(top, "hostname") != nil {
-		return nil, errors.New("user_data: hostname is set by virdeck")
-	}
-	files := get(top, "write_files")
-	if files == nil {
-		return top, nil
-	}
-	if files.Kind != yaml.SequenceNode {
-		return nil, errors.New("user_data: write_files is not a list")
-	}
-	for i, f := range files.Content {
-		if f.Kind == yaml.AliasNode {
-			f = f.Alias
-		}
-		if p := get(f, "path"); p == nil {
-			return nil, fmt.Errorf("user_data: write_files item %d has no path", i+1)
-		} else if p.Value == proxyEnvPath {
-			return nil, fmt.Errorf("user_data: %s is written by virdeck", proxyEnvPath)
-		}
-	}
-	return top, nil
-}
-
-func text2node(s string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
-}
-
-// get returns the value of a key of a mapping, or nil.
-func get(m *yaml.Node, key string) *yaml.Node {
-	if m.Kind != yaml.MappingNode {
-		return nil
-	}
-	for i := 0; i+1 < len(m.Content); i += 2 {
-		if m.Content[i].Value == key {
-			return m.Content[i+1]
-		}
-	}
-	return nil
-}
-
-// put adds a key that is not there yet.
-func put(m *yaml.Node, key string, v *yaml.Node) {
-	m.Content = append(m.Content, text2node(key), v)
 }
 
 // seedSpec reads a seed back. The image may be anything.

@@ -20,10 +20,10 @@ const (
 	seedDev    = "vdb"
 )
 
-// ValidateTemplate reports what is wrong with a template, as far as it can be
+// validateTemplate reports what is wrong with a template, as far as it can be
 // known without a host: its numbers, its user-data and its XML. The error's
 // text begins with the name of the setting.
-func ValidateTemplate(t model.Template) error {
+func validateTemplate(t model.Template) error {
 	switch {
 	case t.VCPUs < 1 || t.VCPUs > 512:
 		return fmt.Errorf("vcpus: %d, want 1 to 512", t.VCPUs)
@@ -58,16 +58,23 @@ func ValidateTemplate(t model.Template) error {
 	if t.Storage == "" {
 		return errors.New("storage: no storage pool")
 	}
-	owner := model.Owner{Fleet: "check", Proxy: "check", UID: "check", Controller: "check", Phase: model.PhaseNew}
-	spec := model.BuildSpec{Template: t, Hostname: "check", Port: 3128}
-	if _, err := userData(spec); err != nil {
-		return err
+	if problems := CheckTexts(t); len(problems) > 0 {
+		return problems[0]
 	}
-	_, err := domainXML(identify(owner), owner, t)
-	return err
+	return nil
 }
 
-// checkSpec is ValidateTemplate and what a template does not say.
+// CheckTexts returns what is wrong with the texts of a template, its user-data and
+// its XML. It looks at nothing else of it.
+func CheckTexts(t model.Template) []model.TextProblem {
+	_, problems := userMap(t.UserData)
+	if strings.TrimSpace(t.XML) != "" {
+		problems = append(problems, mergeXML(baseDomain(identify(model.Owner{}), t), t.XML)...)
+	}
+	return problems
+}
+
+// checkSpec is validateTemplate and what a template does not say.
 func checkSpec(s model.BuildSpec) error {
 	if !validHostname(s.Hostname) {
 		return fmt.Errorf("hostname: %q is none", s.Hostname)
@@ -75,7 +82,7 @@ func checkSpec(s model.BuildSpec) error {
 	if _, err := proxyEnv(s.Port, s.Creds); err != nil {
 		return err
 	}
-	return ValidateTemplate(s.Template)
+	return validateTemplate(s.Template)
 }
 
 // domainXML describes a managed VM with its mark. The same arguments give the
@@ -88,8 +95,8 @@ func domainXML(id identity, o model.Owner, t model.Template) (string, error) {
 	d := baseDomain(id, t)
 	d.Metadata = &libvirtxml.DomainMetadata{XML: mark}
 	if strings.TrimSpace(t.XML) != "" {
-		if err := mergeXML(d, t.XML); err != nil {
-			return "", fmt.Errorf("xml: %w", err)
+		if problems := mergeXML(d, t.XML); len(problems) > 0 {
+			return "", problems[0]
 		}
 	}
 	text, err := d.Marshal()
