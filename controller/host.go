@@ -40,17 +40,16 @@ type host struct {
 	view      *model.HostView
 
 	// Of managed VMs.
-	mail      chan struct{}      // slots of operators' power commands
-	writes    int                // of the controller, under way
-	asked     int                // of operators, under way
-	resting   bool               // no new one is begun: the settings are being changed
-	listGen   uint64             // link generation of the newest listing
-	listedAt  time.Time          // when that look began
-	pollErr   string             // why the newest look failed
-	marked    []model.Instance   // domains with a mark of this fleet, whoever made it
-	marksRead bool               // of every domain in the newest listing
-	seen      bool               // marksRead has once been true
-	orphans   map[string]*orphan // by uid
+	mail     chan struct{}      // slots of operators' power commands
+	writes   int                // of the controller, under way
+	asked    int                // of operators, under way
+	resting  bool               // no new one is begun: the settings are being changed
+	listGen  uint64             // link generation of the newest listing
+	listedAt time.Time          // when that look began
+	pollErr  string             // why the newest look failed
+	marked   []model.Instance   // domains with a mark of this fleet, whoever made it
+	unread   string             // what of the marks has never been read, of domains that may be ours; empty: nothing
+	orphans  map[string]*orphan // by uid
 }
 
 func newHost(c *Controller, hs HostSpec) *host {

@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"virdeck/model"
@@ -13,19 +15,24 @@ import (
 // is held.
 func (h *host) noteMarks(l provider.Listing, now time.Time) {
 	h.listGen, h.listedAt, h.pollErr = l.Generation, l.At, ""
-	h.marked, h.marksRead = h.marked[:0], true
+	h.marked = h.marked[:0]
+	unread := ""
 	byName := make(map[string]model.Instance, len(l.Instances))
 	for _, in := range l.Instances {
 		byName[in.Name] = in
 		if !in.OwnerKnown {
-			h.marksRead = false
+			if unread == "" && h.c.perhapsOurs(in.Name) {
+				unread = join(fmt.Sprintf("the mark of domain %s on %s has not been read yet", in.Name, h.name), " ", brackets(in.OwnerNote))
+			}
 			continue
 		}
 		if in.Owner.Fleet == h.c.settings().Fleet {
 			h.marked = append(h.marked, in)
 		}
 	}
-	h.seen = h.seen || h.marksRead
+	if h.unread != "" { // once is enough
+		h.unread = unread
+	}
 	for _, p := range h.proxies {
 		in, ok := byName[p.spec.Domain]
 		if ok {
@@ -35,6 +42,26 @@ func (h *host) noteMarks(l provider.Listing, now time.Time) {
 			p.m.listed, p.m.owner, p.m.ownerKnown = ok, in.Owner, in.OwnerKnown
 		}
 	}
+}
+
+// perhapsOurs reports whether a domain of this name may have been made for what is
+// declared, on whatever host.
+func (c *Controller) perhapsOurs(domain string) bool {
+	d, fleet := c.declared.Load(), c.settings().Fleet
+	made, ok := model.MadeFor(fleet, domain)
+	if !ok {
+		return false
+	}
+	inDomains := func(n model.ProxyName) model.ProxyName { // as domains are named; cut if it is long
+		cut, _ := model.MadeFor(fleet, model.DomainName(fleet, n, "-000000"))
+		return cut
+	}
+	return slices.ContainsFunc(d.Managed, func(m model.ManagedSpec) bool { return inDomains(m.Name) == made }) ||
+		slices.ContainsFunc(d.Pools, func(p model.PoolSpec) bool {
+			_, fits := p.Ordinal(made)
+			first := inDomains(p.Member(1))
+			return fits || first != p.Member(1) && strings.HasPrefix(string(made), strings.TrimSuffix(string(first), "1"))
+		})
 }
 
 // holdFirst returns why a proxy's first VM must not be made yet; empty if it may
@@ -54,27 +81,36 @@ func (c *Controller) holdFirst(p *proxy) string {
 	if p.m.recovering || c.host(p.spec.Host).hasMarkFor(p) {
 		return "its VM is there, and is being taken over by its mark"
 	}
-	if h := c.unreadHost(); h != "" {
-		return fmt.Sprintf("the store began empty, and the marks on %s have not been read yet", h)
+	return c.blind()
+}
+
+// blind returns why nothing may be made, or taken for an orphan, on any host;
+// empty if it may be.
+func (c *Controller) blind() string {
+	if !c.fresh.Load() {
+		return ""
+	}
+	if why := c.unread(); why != "" {
+		return "the store began empty, and " + why
 	}
 	return ""
 }
 
 // sightings is what the marks on all hosts tell together. It is immutable.
 type sightings struct {
-	unread string                      // a host whose marks have not been read since the start; empty: none
+	unread string                      // what of the marks has not been read since the start; empty: nothing
 	rivals map[string]string           // by proxy, and by poolKey: what another controller of this fleet has made
 	owners map[string]string           // by uid: which proxy has it, and where
 	on     map[string][]model.HostName // by uid: where the newest looks saw it
 }
 
-// unreadHost returns a host whose marks have not been read since the start;
-// empty if there is none.
-func (c *Controller) unreadHost() string {
+// unread returns what of the marks has not been read since the start; empty if
+// all have.
+func (c *Controller) unread() string {
 	if s := c.sightings.Load(); s != nil {
 		return s.unread
 	}
-	return "any host"
+	return "the hosts have not been looked at yet"
 }
 
 // claimMarks looks at the marks on all hosts. Declared proxies without a VM of
@@ -87,9 +123,9 @@ func (c *Controller) claimMarks(now time.Time) {
 		if h.via().build == nil {
 			continue
 		}
-		found, seen := h.readMarks(s)
-		if !seen && s.unread == "" {
-			s.unread = string(h.name)
+		found, unread := h.readMarks(s)
+		if s.unread == "" {
+			s.unread = unread
 		}
 		for _, in := range found {
 			c.claimMark(h, in, now)
@@ -109,8 +145,8 @@ func (c *Controller) claimMarks(now time.Time) {
 }
 
 // readMarks notes the marked domains of the newest listing in s, returns those
-// that a record may take over, and tells whether all marks have once been read.
-func (h *host) readMarks(s *sightings) (found []model.Instance, seen bool) {
+// that a record may take over, and what of the marks has never been read.
+func (h *host) readMarks(s *sightings) (found []model.Instance, unread string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, in := range h.marked {
@@ -126,7 +162,7 @@ func (h *host) readMarks(s *sightings) (found []model.Instance, seen bool) {
 			found = append(found, in)
 		}
 	}
-	return found, h.seen
+	return found, h.unread
 }
 
 // hasMarkFor reports whether a marked domain waits to be taken over by p. The

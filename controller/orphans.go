@@ -125,8 +125,8 @@ func (h *host) orphansPass(now time.Time, due *[]launch) []model.PlanItem {
 // waitOrphan returns why an orphan is not removed now.
 func (h *host) waitOrphan(o *orphan, now time.Time) string {
 	switch {
-	case h.c.fresh.Load() && h.c.unreadHost() != "":
-		return "the store began empty: nothing is an orphan before all marks have been read"
+	case h.c.blind() != "":
+		return h.c.blind()
 	case h.unreachable(nil) != "":
 		return h.unreachable(nil)
 	case h.c.ownerOfUID(o.owner.UID) != "":

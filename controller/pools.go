@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -19,7 +20,7 @@ func (c *Controller) poolsPass(now time.Time) {
 		hosts := c.poolHosts(spec.Name)
 		ps := pool.Spec{PoolSpec: spec, Hash: d.buildSpec(spec.Template, "", spec.Port).Hash()}
 		dec := pool.Plan(ps, members, hosts, now)
-		if why := c.rival(spec.Name, ""); why != "" && len(dec.Add) > 0 {
+		if why := cmp.Or(c.rival(spec.Name, ""), c.blind()); why != "" && len(dec.Add) > 0 {
 			dec.Add = nil
 			dec.Waits = append(dec.Waits, pool.Wait{Why: why})
 		}
@@ -110,9 +111,6 @@ func (c *Controller) carryOut(spec model.PoolSpec, d pool.Decision, now time.Tim
 		})
 	}
 	for _, a := range d.Add {
-		if c.fresh.Load() && c.unreadHost() != "" {
-			continue // it may exist on the host that has not answered yet
-		}
 		if !a.Cause.Declared() && c.budgetHold(a.Host, spec.Name, now) != "" {
 			continue
 		}

@@ -47,7 +47,7 @@ func (h *host) open(hs HostSpec) {
 	defer h.mu.Unlock()
 	h.link, h.downSince, h.nextPoll, h.dirty = model.LinkConnecting, time.Now(), time.Time{}, true
 	h.identGen, h.listGen, h.shows, h.misconfig, h.arpBroken, h.domains, h.strangers = 0, 0, "", "", false, -1, nil
-	h.pollErr, h.marked, h.marksRead, h.seen = "", nil, false, false
+	h.pollErr, h.marked, h.unread = "", nil, "the marks on "+string(h.name)+" have not been read yet"
 	if hs.Open != nil {
 		r.prov = hs.Open(
 			func(ev provider.Event) {

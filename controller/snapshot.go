@@ -112,6 +112,9 @@ func (c *Controller) standing() []model.Notice {
 	if why := c.storeErr.Load(); why != nil {
 		out = append(out, model.Notice{Level: model.NoticeAlert, Text: "nothing is changed on any host, since it could not be remembered: " + *why})
 	}
+	if why := c.blind(); why != "" {
+		out = append(out, model.Notice{Level: model.NoticeWarn, Text: "no VM is made, removed or taken over: " + why})
+	}
 	if n := c.reloadNote.Load(); n != nil {
 		note := *n
 		note.Reload = true

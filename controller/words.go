@@ -54,3 +54,11 @@ func join(first, sep, second string) string {
 	}
 	return first + sep + second
 }
+
+// brackets puts a remark into brackets, if there is one.
+func brackets(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "(" + s + ")"
+}

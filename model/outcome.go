@@ -193,5 +193,5 @@ type Instance struct {
 	At          time.Time
 	Owner       Owner  // the mark in the domain's metadata; zero if it has none
 	OwnerKnown  bool   // the metadata was read; without it a zero Owner says nothing
-	OwnerNote   string // why a mark that is there is nobody's; empty otherwise
+	OwnerNote   string // why a mark that is there is nobody's or, if it is not known, was refused; empty otherwise
 }

@@ -124,6 +124,7 @@ func (h *Host) learnMark(ctx context.Context, in *model.Instance, dom golibvirt.
 	case errors.Is(err, provider.ErrUnsupported):
 		return nil
 	case err != nil && code(err) != 0:
+		in.OwnerNote = err.Error()
 		return nil // refused: unknown, and the next one may do
 	case err != nil:
 		return err
