@@ -136,6 +136,9 @@ func healthConfig(c *config.Config, targets []config.Target) (health.Config, err
 	return hc, nil
 }
 
+// Reconfigure has the health engine probe as hc says.
+func (e *engine) Reconfigure(hc health.Config) { e.health.Reconfigure(hc) }
+
 // run runs the engine until ctx ends and everything of it has.
 func (e *engine) run(ctx context.Context) {
 	e.Run(ctx)

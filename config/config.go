@@ -48,7 +48,8 @@ type Controller struct {
 	AddressHold int `toml:"address_hold"`
 	// ReconcileBudget bounds one reconcile of one proxy.
 	ReconcileBudget time.Duration `toml:"reconcile_budget"`
-	// WorkersPerHost bounds the reconciles of one host that run at once.
+	// WorkersPerHost bounds the reconciles of one host that run at once. It is of
+	// the start: a reload does not change it.
 	WorkersPerHost int `toml:"workers_per_host"`
 	// CreatesPerHost bounds the VMs of one host that are made at once.
 	CreatesPerHost int `toml:"creates_per_host"`

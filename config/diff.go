@@ -98,17 +98,16 @@ func Diff(a, b *Config) Changes {
 	out.Proxies = diffNamed("proxy", byName(a.Proxies, proxyName), byName(b.Proxies, proxyName), diffWords[Proxy]{
 		added: addedProxy, removed: removedProxy, changed: d.proxy,
 	})
-	out.Health = append(diffSection("health", a.Health, b.Health), diffNamed("health.target", byName(a.Health.Targets, targetName), byName(b.Health.Targets, targetName), diffWords[Target]{})...)
-	out.Settings = append(diffSection("controller", a.Controller, b.Controller), diffSection("budget", a.Budget, b.Budget)...)
-	for _, s := range [][]Change{
-		diffSection("fleet", a.Fleet, b.Fleet), diffSection("link", a.Link, b.Link),
-		diffSection("ui", a.UI, b.UI), diffSection("log", a.Log, b.Log),
-	} {
-		for _, c := range s {
-			c.Text += ": takes a restart"
-			out.Restart = append(out.Restart, c)
-		}
-	}
+	out.Health = append(diffSection("health", a.Health, b.Health, &out.Restart),
+		diffNamed("health.target", byName(a.Health.Targets, targetName), byName(b.Health.Targets, targetName), diffWords[Target]{})...)
+	out.Settings = slices.Concat(
+		diffSection("fleet", a.Fleet, b.Fleet, &out.Restart),
+		diffSection("controller", a.Controller, b.Controller, &out.Restart),
+		diffSection("budget", a.Budget, b.Budget, &out.Restart),
+		diffSection("link", a.Link, b.Link, &out.Restart),
+		diffSection("ui", a.UI, b.UI, &out.Restart),
+		diffSection("log", a.Log, b.Log, &out.Restart),
+	)
 	return out
 }
 
@@ -159,7 +158,7 @@ func diffNamed[T any](kind string, a, b map[string]*T, w diffWords[T]) []Change 
 			}
 		default:
 			c.Kind = Changed
-			if c.Keys, c.Text = differences(*old, *now); len(c.Keys) == 0 {
+			if c.Keys, c.Text = differences(*old, *now, every); len(c.Keys) == 0 {
 				continue
 			}
 			if w.changed != nil {
@@ -180,12 +179,18 @@ func natural(a, b string) int {
 	return cmp.Or(strings.Compare(strings.TrimRight(a, "0123456789"), strings.TrimRight(b, "0123456789")), cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-func diffSection[T any](name string, a, b T) []Change {
-	keys, text := differences(a, b)
-	if len(keys) == 0 {
-		return nil
+// diffSection returns the change of a section, and adds to restart what of it takes
+// one.
+func diffSection[T any](name string, a, b T, restart *[]Change) []Change {
+	change := func(waiting bool, more string) []Change {
+		keys, text := differences(a, b, func(key string) bool { return waits(name, key) == waiting })
+		if len(keys) == 0 {
+			return nil
+		}
+		return []Change{{Kind: Changed, Name: name, Keys: keys, Text: name + ": " + text + more}}
 	}
-	return []Change{{Kind: Changed, Name: name, Keys: keys, Text: name + ": " + text}}
+	*restart = append(*restart, change(true, ": takes a restart")...)
+	return change(false, "")
 }
 
 func members(n int) string {

@@ -65,12 +65,13 @@ proxy solo: domain none -> solo, template small -> none: was managed, is adopted
 proxy solo: host kvm1 -> none, template small -> none, address none -> 192.0.2.7: was managed, is external; its VM is deleted`},
 		{name: "a managed proxy moves", edits: []edit{{"host = \"kvm1\"\ntemplate", "host = \"kvm2\"\ntemplate"}}, want: `
 proxy solo: host kvm1 -> kvm2: its VM is deleted there, and made here`},
-		{name: "health", edits: []edit{{"http://192.0.2.1/ip", "http://192.0.2.2/ip"}}, more: "[health]\nrise = 5\nslow = \"1m\"\n[controller]\npoll = \"20s\"\n[budget]\nper_pool = 9\n", want: `
+		{name: "health", edits: []edit{{"http://192.0.2.1/ip", "http://192.0.2.2/ip"}}, more: "[health]\nrise = 5\nslow = \"1m\"\n[controller]\npoll = \"20s\"\nworkers_per_host = 3\n[budget]\nper_pool = 9\n", want: `
 health: slow 30s -> 1m, rise 2 -> 5
 health.target http://192.0.2.1/ip: removed
 health.target http://192.0.2.2/ip: added
 controller: poll 10s -> 20s
-budget: per_pool 5 -> 9`},
+budget: per_pool 5 -> 9
+controller: workers_per_host 2 -> 3: takes a restart`},
 		{name: "restart", more: "[fleet]\nname = \"b\"\nstate_dir = \"/s\"\n[link]\nslots = 3\n[ui]\nascii = true\n[log]\nfile = \"/l\"\n", want: `
 fleet: name home -> b, state_dir /var/lib/virdeck -> /s: takes a restart
 link: slots 4 -> 3: takes a restart

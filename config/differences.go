@@ -15,16 +15,18 @@ func onlyPlaces() []string {
 	return []string{"password_file", "password_env", "user_data_file", "xml_file", "base_file"}
 }
 
-// differences returns the settings in which two tables differ, and those in words.
-// Tables of tables are for others to compare.
-func differences[T any](a, b T) (keys []string, text string) {
+func every(string) bool { return true }
+
+// differences returns the settings, of those that are asked for, in which two tables
+// differ, and those in words. Tables of tables are for others to compare.
+func differences[T any](a, b T, of func(key string) bool) (keys []string, text string) {
 	var words []string
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range va.NumField() {
 		f := va.Type().Field(i)
 		key := f.Tag.Get("toml")
 		tables := f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct
-		if key == "" || key == "-" || tables || slices.Contains(onlyPlaces(), key) {
+		if key == "" || key == "-" || tables || slices.Contains(onlyPlaces(), key) || !of(key) {
 			continue
 		}
 		x, y := va.Field(i).Interface(), vb.Field(i).Interface()
