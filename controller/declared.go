@@ -40,6 +40,20 @@ func poolProxy(p model.PoolSpec, ordinal int, host model.HostName) model.ProxySp
 	}
 }
 
+// singles returns what is declared by itself, by name. Template is empty but for
+// managed ones.
+func (d *Declared) singles() map[model.ProxyName]model.ManagedSpec {
+	out := make(map[model.ProxyName]model.ManagedSpec, len(d.Proxies)+len(d.Managed))
+	for _, p := range d.Proxies {
+		out[p.Name] = model.ManagedSpec{ProxySpec: p}
+	}
+	for _, m := range d.Managed {
+		m.Backing = model.BackingManaged
+		out[m.Name] = m
+	}
+	return out
+}
+
 // pool returns a declared pool by name.
 func (d *Declared) pool(name string) (model.PoolSpec, bool) {
 	for _, p := range d.Pools {

@@ -12,14 +12,14 @@ import (
 const reloadLimit = 30 * time.Second
 
 // Apply makes d the declared fleet, and s the settings, but for those that hold
-// from start to end: Fleet, Version, Demo, Observer, Takeover, DryRun, Workers. What is the same in both keeps its state,
-// its counters and its place in the rotation. Proxies that are not declared any
-// more leave the rotation at once; the VMs of managed ones are removed after the
-// grace for orphans, and stay if they are declared again before that. It blocks
-// until changed hosts have come to rest, and may be called by one goroutine at a
-// time. An error says what was not applied; the rest was.
+// from start to end: Fleet, Version, Demo, Observer, Takeover, DryRun, Workers.
+// What is the same in both keeps its state, its counters and its place in the
+// rotation. Proxies that are not declared any more leave the rotation at once; the
+// VMs of managed ones are removed after the grace for orphans, and stay if they
+// are declared again before that. It blocks until changed hosts have come to
+// rest, and may be called by one goroutine at a time. An error says what was not
+// applied; the rest was, and the next Apply of the same applies what was not.
 func (c *Controller) Apply(d Declared, s Settings) error {
-	now := time.Now()
 	was := c.settings()
 	s.Fleet, s.Version, s.Demo, s.Observer, s.Takeover, s.DryRun, s.Workers =
 		was.Fleet, was.Version, was.Demo, was.Observer, was.Takeover, was.DryRun, was.Workers
@@ -27,19 +27,10 @@ func (c *Controller) Apply(d Declared, s Settings) error {
 	c.declared.Store(&d)
 	c.ledger.set(d.Budget)
 	errs := c.applyHosts(&d)
-	want := map[model.ProxyName]model.ProxySpec{}
-	for _, p := range d.Proxies {
-		want[p.Name] = p
-	}
-	templates := map[model.ProxyName]string{}
-	for _, m := range d.Managed {
-		spec := m.ProxySpec
-		spec.Backing = model.BackingManaged
-		want[m.Name], templates[m.Name] = spec, m.Template
-	}
+	want := d.singles()
 	var gone []*proxy
 	for _, h := range c.hosts() {
-		gone = append(gone, h.reapply(want, templates, now)...)
+		gone = append(gone, h.reapply(&d, want, time.Now())...)
 	}
 	c.drop(gone)
 	c.declare()
@@ -52,37 +43,49 @@ func (c *Controller) Apply(d Declared, s Settings) error {
 
 // reapply compares a host's proxies with what is declared, and returns those
 // that are to be forgotten at once.
-func (h *host) reapply(want map[model.ProxyName]model.ProxySpec, templates map[model.ProxyName]string, now time.Time) (gone []*proxy) {
+func (h *host) reapply(d *Declared, want map[model.ProxyName]model.ManagedSpec, now time.Time) (gone []*proxy) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	d := h.c.declared.Load()
 	for _, p := range h.proxies {
 		if p.m != nil && p.m.pool != "" {
 			h.reapplyMember(p, d, now)
 			continue
 		}
 		w, ok := want[p.spec.Name]
-		promoted := p.m != nil && p.m.adopted
+		made := p.m != nil && !p.m.adopted
+		managed := ok && w.Backing == model.BackingManaged
 		switch {
-		case !ok && h.c.isConsoleAdopted(p.spec.Name):
-		case ok && p.m != nil && !promoted && w.Backing == model.BackingManaged && w.Host == h.name:
+		case made && managed && w.Host == h.name:
 			p.m.retired, p.m.grace = false, time.Time{}
-			h.respec(p, w, d.buildSpec(templates[p.spec.Name], w.Name, w.Port), now)
-		case p.m != nil && !promoted && ok && w.Backing == model.BackingManaged:
+			h.respec(p, w.ProxySpec, d.buildSpec(w.Template, w.Name, w.Port), now)
+		case made && managed:
 			h.letGo(p, fmt.Sprintf("is declared on %s now: its VM here goes first", w.Host), time.Time{}, now)
-		case p.m != nil && !promoted:
+		case made:
 			h.retire(p, now)
-		case !ok || w.Host != p.spec.Host && w.Backing != model.BackingExternal || w.Backing == model.BackingManaged ||
-			w.Domain != p.spec.Domain || (w.Backing == model.BackingExternal) != (p.spec.Backing == model.BackingExternal):
+		case !ok && h.c.isConsoleAdopted(p.spec.Name):
+		case !ok || !h.stands(p, w.ProxySpec):
 			gone = append(gone, p)
 		default:
-			if promoted {
+			if p.m != nil { // it was promoted
 				w.Backing = model.BackingManaged
 			}
-			h.respec(p, w, model.BuildSpec{}, now)
+			h.respec(p, w.ProxySpec, model.BuildSpec{}, now)
 		}
 	}
 	return gone
+}
+
+// stands reports whether a proxy that virdeck did not make is declared as w on
+// the same domain, or still has none. The lock is held.
+func (h *host) stands(p *proxy, w model.ProxySpec) bool {
+	switch w.Backing {
+	case model.BackingExternal:
+		return p.spec.Backing == model.BackingExternal
+	case model.BackingAdopted:
+		return p.spec.Backing != model.BackingExternal && w.Host == h.name && w.Domain == p.spec.Domain
+	case model.BackingManaged:
+	}
+	return false
 }
 
 // retire lets go of a managed proxy that is not declared any more, in case it was

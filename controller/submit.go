@@ -40,8 +40,7 @@ func (c *Controller) Submit(cmd model.Command) (model.OpID, error) {
 		err = c.auditStart(cmd)
 	}
 	if err != nil {
-		c.log.Warn("command refused", "verb", cmd.Verb.String(), "host", string(cmd.Host),
-			"proxy", string(cmd.Proxy), "by", cmd.By, "why", err.Error())
+		c.log.Warn("command refused", append(attrs(cmd), "why", err.Error())...)
 		c.auditRefused(cmd, err)
 		return 0, err
 	}
@@ -49,13 +48,24 @@ func (c *Controller) Submit(cmd model.Command) (model.OpID, error) {
 		return cmd.Op, c.cancel(cmd.Op, cmd.By)
 	}
 	id, joined := c.ops.open(cmd, time.Now())
-	c.log.Info("command", "verb", cmd.Verb.String(), "host", string(cmd.Host),
-		"proxy", string(cmd.Proxy), "by", cmd.By, "joined", joined)
+	c.log.Info("command", append(attrs(cmd), "joined", joined)...)
 	if !joined {
 		c.start(h, p, cmd, id)
 	}
 	c.touch()
 	return id, nil
+}
+
+// attrs are those of a command in the log: what it is about, and nothing empty.
+func attrs(cmd model.Command) []any {
+	out := []any{"verb", cmd.Verb.String()}
+	if cmd.Host != "" {
+		out = append(out, "host", string(cmd.Host))
+	}
+	if cmd.Proxy != "" {
+		out = append(out, "proxy", string(cmd.Proxy))
+	}
+	return append(out, "by", cmd.By)
 }
 
 // start sets an accepted command going.
