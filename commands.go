@@ -240,8 +240,8 @@ const lookLimit = 6 * time.Second
 
 // status prints one snapshot: of the running virdeck, or of a short look of our
 // own that writes to no host.
-func status(ctx context.Context, f flags, asJSON bool, w io.Writer) error {
-	st, err := current(ctx, f)
+func status(ctx context.Context, f flags, asJSON bool, w, stderr io.Writer) error {
+	st, err := current(ctx, f, stderr)
 	if err != nil {
 		return err
 	}
@@ -254,19 +254,38 @@ func status(ctx context.Context, f flags, asJSON bool, w io.Writer) error {
 }
 
 // current is what the running virdeck knows, or with none running, what a look of
-// our own has found.
-func current(ctx context.Context, f flags) (model.Status, error) {
+// our own has found. The running one is asked first: it answers, whatever has
+// become of the configuration file since it was started. stderr gets what is to be
+// said beside the answer.
+func current(ctx context.Context, f flags, stderr io.Writer) (model.Status, error) {
+	if dir, err := stateDir(f); err == nil {
+		fctx, cancel := context.WithTimeout(ctx, fetchLimit)
+		defer cancel()
+		st, err := rotation.Fetch(fctx, dir)
+		switch {
+		case err == nil:
+			beside(f, stderr)
+			return st, nil
+		case !errors.Is(err, rotation.ErrNotRunning):
+			return st, err
+		}
+	}
 	c, err := load(f)
 	if err != nil {
 		return model.Status{}, err
 	}
-	fctx, cancel := context.WithTimeout(ctx, fetchLimit)
-	defer cancel()
-	st, err := rotation.Fetch(fctx, c.Fleet.StateDir)
-	if errors.Is(err, rotation.ErrNotRunning) {
-		return look(ctx, c, f)
+	return look(ctx, c, f)
+}
+
+// beside says in what an answer of the running virdeck is not what was asked for.
+func beside(f flags, stderr io.Writer) {
+	if f.scenario != "" {
+		say(stderr, "virdeck: this is what the running demo says; "+f.scenario+" is not played")
 	}
-	return st, err
+	if _, err := load(f); err != nil {
+		say(stderr, "virdeck: this is what the running virdeck says; the configuration file is not good:")
+		say(stderr, err)
+	}
 }
 
 // look runs an engine that only observes until every proxy has been read and

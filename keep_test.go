@@ -180,3 +180,45 @@ func TestEngine_refusesADamagedStoreAndLeavesIt(t *testing.T) {
 		t.Errorf("the file is %q, %v", now, err)
 	}
 }
+
+// A file that has become bad takes nobody's sight of the engine that runs.
+func TestStatus_asksTheRunningOneThoughTheFileIsBad(t *testing.T) {
+	at(t, managedConfig)
+	e, _ := runEngine(t)
+	eventually(t, "a first look", func() bool { return e.Snapshot().Pools != nil })
+	for _, tt := range []struct{ name, file, problem string }{
+		{"a bad setting", strings.Replace(managedConfig, "count = 2", "count = -2", 1), "config.toml:18: pool \"web\": count: -2 is out of range; allowed: 0 to 10000\n"},
+		{"no TOML after its state_dir", managedConfig + "[[pool\n", "config.toml:21: not TOML:"},
+		{"a state_dir of another type elsewhere", managedConfig + "[link]\nstate_dir = 1\n", "config.toml:21: link.state_dir: unknown key;"},
+	} {
+		if err := os.WriteFile("config.toml", []byte(tt.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for args, want := range map[string]string{"status": "fleet home", "plan": "pool web", "status --json": `"fleet": "home"`} {
+			var out, errOut bytes.Buffer
+			if code := run(append(strings.Fields(args), "-c", "config.toml"), &out, &errOut); code != exitGood {
+				t.Errorf("%s: %s: exit %d: %s", tt.name, args, code, errOut.String())
+			}
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: %s: %s", tt.name, args, out.String())
+			}
+			if !strings.HasPrefix(errOut.String(), "virdeck: this is what the running virdeck says; the configuration file is not good:\n"+tt.problem) {
+				t.Errorf("%s: %s: said %q", tt.name, args, errOut.String())
+			}
+		}
+	}
+	if err := os.WriteFile("config.toml", []byte(managedConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut bytes.Buffer
+	if code := run([]string{"status"}, &out, &errOut); code != exitGood || errOut.Len() > 0 {
+		t.Errorf("a good file: exit %d, %s", code, errOut.String())
+	}
+	out.Reset()
+	if err := os.WriteFile("config.toml", []byte("[fleet]\nstate_dir = \"elsewhere\"\nname = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := run([]string{"status"}, &out, &errOut); code != exitUsage || out.Len() > 0 || !strings.HasPrefix(errOut.String(), "config.toml:3: fleet.name:") {
+		t.Errorf("none runs there: exit %d: %s%s", code, out.String(), errOut.String())
+	}
+}

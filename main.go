@@ -91,6 +91,9 @@ func commands(stdout, stderr io.Writer) *cobra.Command {
 		SilenceUsage:  true,
 		RunE:          func(c *cobra.Command, _ []string) error { return console(c.Context(), f) },
 	}
+	root.Version = version
+	root.SetVersionTemplate("virdeck {{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version")
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
@@ -113,13 +116,13 @@ func commands(stdout, stderr io.Writer) *cobra.Command {
 	status := &cobra.Command{
 		Use: "status", Short: "One look at the running virdeck, or with none running at the hosts themselves",
 		Args: usage(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error { return status(c.Context(), f, asJSON, stdout) },
+		RunE: func(c *cobra.Command, _ []string) error { return status(c.Context(), f, asJSON, stdout, stderr) },
 	}
 	status.Flags().BoolVar(&asJSON, "json", false, "as JSON, schema version 1")
 	root.AddCommand(status)
 	root.AddCommand(&cobra.Command{
 		Use: "plan", Short: "What virdeck would do to the hosts, and why", Args: usage(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error { return plan(c.Context(), f, stdout) },
+		RunE: func(c *cobra.Command, _ []string) error { return plan(c.Context(), f, stdout, stderr) },
 	})
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version", Args: usage(cobra.NoArgs),

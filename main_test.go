@@ -87,6 +87,8 @@ func TestRun(t *testing.T) {
 		errOut string   // whole
 	}{
 		{name: "version", args: []string{"version"}, code: exitGood, out: []string{"virdeck development\n"}},
+		{name: "version as a flag", args: []string{"--version"}, code: exitGood, out: []string{"virdeck development\n"}},
+		{name: "version as a flag of a command", args: []string{"status", "--version"}, code: exitUsage, errOut: "virdeck: unknown flag: --version\n"},
 		{name: "unknown command", args: []string{"frobnicate"}, code: exitUsage, errOut: "virdeck: unknown command \"frobnicate\" for \"virdeck\"\n"},
 		{name: "unknown flag", args: []string{"--frob"}, code: exitUsage, errOut: "virdeck: unknown flag: --frob\n"},
 		{name: "too many arguments", args: []string{"check", "x"}, code: exitUsage, errOut: "virdeck: unknown command \"x\" for \"virdeck check\"\n"},

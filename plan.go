@@ -12,8 +12,8 @@ import (
 
 // plan prints what the running virdeck would do, or with none running, what one
 // would that started now.
-func plan(ctx context.Context, f flags, w io.Writer) error {
-	st, err := current(ctx, f)
+func plan(ctx context.Context, f flags, w, stderr io.Writer) error {
+	st, err := current(ctx, f, stderr)
 	if err != nil {
 		return err
 	}

@@ -28,25 +28,48 @@ func placesText() string { return strings.Join(config.Places(os.Getenv), ", ") }
 
 // load reads the configuration that the flags name.
 func load(f flags) (*config.Config, error) {
-	if f.scenario != "" && !f.demo {
-		return nil, usageError{errors.New("--scenario goes with --demo")}
-	}
 	if f.demo {
 		c := config.Default()
-		c.Fleet.Name = "demo"
-		// Nothing of the demo is kept, so it leaves the real state directory alone.
-		c.Fleet.StateDir = filepath.Join(os.TempDir(), "virdeck-demo-"+strconv.Itoa(os.Getuid()))
+		c.Fleet.Name, c.Fleet.StateDir = "demo", demoDir()
 		return c, nil
 	}
-	path, err := config.Find(f.config, nil, nil)
-	if errors.Is(err, config.ErrNoConfig) {
-		return nil, usageError{fmt.Errorf("no configuration file; looked for %s.\n"+
-			"Try virdeck --demo for a fleet of simulated hosts, or copy config.toml.example and name it with -c", placesText())}
-	}
+	path, err := file(f)
 	if err != nil {
 		return nil, err
 	}
 	return loader().Load(path)
+}
+
+// stateDir is where the engine of the configuration that the flags name would be;
+// that it is known does not mean that the configuration is good.
+func stateDir(f flags) (string, error) {
+	if f.demo {
+		return demoDir(), nil
+	}
+	path, err := file(f)
+	if err != nil {
+		return "", err
+	}
+	return loader().StateDir(path)
+}
+
+// demoDir is the demo's own: nothing of it is kept, so it leaves the real state
+// directory alone.
+func demoDir() string {
+	return filepath.Join(os.TempDir(), "virdeck-demo-"+strconv.Itoa(os.Getuid()))
+}
+
+// file is the configuration file that the flags name, or one of the usual ones.
+func file(f flags) (string, error) {
+	if f.scenario != "" {
+		return "", usageError{errors.New("--scenario goes with --demo")}
+	}
+	path, err := config.Find(f.config, nil, nil)
+	if errors.Is(err, config.ErrNoConfig) {
+		return "", usageError{fmt.Errorf("no configuration file; looked for %s.\n"+
+			"Try virdeck --demo for a fleet of simulated hosts, or copy config.toml.example and name it with -c", placesText())}
+	}
+	return path, err
 }
 
 // loader reads configurations; one that is held remembers the hashes of base

@@ -44,19 +44,3 @@ func Places(env func(string) string) []string {
 	}
 	return append(places, "/etc/virdeck/config.toml")
 }
-
-// DefaultStateDir is where state lives when the file does not say: for root
-// /var/lib/virdeck, else $XDG_STATE_HOME/virdeck or $HOME/.local/state/virdeck.
-func DefaultStateDir(env func(string) string, root bool) (string, error) {
-	if root {
-		return "/var/lib/virdeck", nil
-	}
-	// the base directory specification: a relative path there is to be ignored
-	if dir := env("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "virdeck"), nil
-	}
-	if home := env("HOME"); home != "" {
-		return filepath.Join(home, ".local", "state", "virdeck"), nil
-	}
-	return "", errors.New("neither set nor derivable: $XDG_STATE_HOME and $HOME are not set")
-}

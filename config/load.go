@@ -61,15 +61,24 @@ type Loader struct {
 // from end to end, which takes about a second for each GiB, unless this Loader has
 // read it before.
 func (l *Loader) Load(path string) (*Config, error) {
+	data, src, err := l.open(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data, src)
+}
+
+// open reads the file, and says what it may draw on. Its error is [Problems].
+func (l *Loader) open(path string) ([]byte, Sources, error) {
+	data, mode, err := readFile(openOS, path, maxConfig)
+	if err != nil {
+		return nil, Sources{}, Problems{{File: path, Msg: "cannot be read: " + err.Error()}}
+	}
 	env := l.Env
 	if env == nil {
 		env = os.Getenv
 	}
-	data, mode, err := readFile(openOS, path, maxConfig)
-	if err != nil {
-		return nil, Problems{{File: path, Msg: "cannot be read: " + err.Error()}}
-	}
-	return Parse(path, data, Sources{
+	return data, Sources{
 		Env:        env,
 		Root:       os.Geteuid() == 0,
 		Dir:        filepath.Dir(path),
@@ -77,7 +86,7 @@ func (l *Loader) Load(path string) (*Config, error) {
 		Open:       openOS,
 		Hashes:     &l.hashes,
 		CheckTexts: l.CheckTexts,
-	})
+	}, nil
 }
 
 // Load is [Loader.Load] of a Loader that is used once.

@@ -49,14 +49,12 @@ func (k *checker) fleet() {
 	f := &k.c.Fleet
 	k.name(section("fleet", "name"), f.Name)
 	at := section("fleet", "state_dir")
-	if f.StateDir != "" {
-		f.StateDir = k.src.resolve(f.StateDir)
-	} else if dir, err := DefaultStateDir(k.src.Env, k.src.Root); err != nil {
+	dir, err := k.src.stateDir(f.StateDir)
+	if err != nil {
 		k.problem(at, "%v; allowed: a directory", err)
 		return
-	} else {
-		f.StateDir = dir
 	}
+	f.StateDir = dir
 	if n := len(filepath.Join(f.StateDir, SocketName)); n > maxSocketPath {
 		k.problem(at, "too long for the unix socket in it (%d bytes); allowed: %d bytes less than that", n, n-maxSocketPath)
 	}
