@@ -134,8 +134,9 @@ func (h *host) manageProxy(p *proxy, now time.Time) (due []launch) {
 	case d.gone:
 		h.gone(p, now)
 	case d.job == jobNone || d.wait != "":
-	case d.job == jobDrain:
+	case d.job == jobDrain && h.mayAct(&m.done):
 		h.leave(p, d, now)
+	case d.job == jobDrain:
 	case h.mayWrite(&m.done):
 		due = append(due, h.begin(p, d, now))
 	}
@@ -152,9 +153,8 @@ func (h *host) manageProxy(p *proxy, now time.Time) (due []launch) {
 // is held.
 func (h *host) settleWants(p *proxy, d decision, now time.Time) {
 	m := p.m
-	if o := m.order; m.retired && o != nil && o.verb != model.VerbDelete {
-		m.order = nil
-		h.c.ops.close(o.op, model.OpCanceled, m.overtaken())
+	if m.retired && m.order != nil && m.order.verb != model.VerbDelete {
+		h.c.ops.close(h.void(p).op, model.OpCanceled, m.overtaken())
 	}
 	nothing := d.text() == ""
 	if nothing {
@@ -238,7 +238,7 @@ func (h *host) gone(p *proxy, now time.Time) {
 	switch {
 	case m.retired:
 		return // forgetGone takes it away
-	case m.adopted && m.removed:
+	case m.adopted && (m.removed || !m.listed):
 		h.tellSame(p, note{what: "its VM is gone; virdeck did not make it, and cannot make another"}, now)
 		h.fulfil(p, "removed")
 		p.m, p.spec.Backing, p.st = nil, model.BackingAdopted, status{}
@@ -261,19 +261,31 @@ func (h *host) gone(p *proxy, now time.Time) {
 // mayWrite reports whether the host takes one more write now; if not, d says
 // why. The lock is held.
 func (h *host) mayWrite(d *decision) bool {
-	switch {
-	case h.c.settings().Observer:
-		d.wait = "this virdeck only observes"
-	case h.c.settings().DryRun:
-		d.wait = "dry run: nothing is written"
-	case h.resting:
-		d.wait = "the settings of " + string(h.name) + " are being changed"
-	case h.writes >= h.writesFor(*d):
+	if h.mayAct(d) && h.writes >= h.writesFor(*d) {
 		d.wait = fmt.Sprintf("%d other writes to %s come first", h.writes, h.name)
-	default:
-		return true
 	}
-	return false
+	return d.wait == ""
+}
+
+// mayAct reports whether anything is done at all; if not, d says why. The lock is
+// held.
+func (h *host) mayAct(d *decision) bool {
+	if d.wait = h.c.passive(); d.wait == "" && h.resting {
+		d.wait = "the settings of " + string(h.name) + " are being changed"
+	}
+	return d.wait == ""
+}
+
+// passive tells why nothing is written to any host by this virdeck; empty if
+// things are.
+func (c *Controller) passive() string {
+	switch {
+	case c.settings().Observer:
+		return "this virdeck only observes"
+	case c.settings().DryRun:
+		return "dry run: nothing is written"
+	}
+	return ""
 }
 
 // writesFor is how many writes there may be under way for one more to begin. What
@@ -296,7 +308,7 @@ func (h *host) planItem(p *proxy) (model.PlanItem, bool) {
 	d := m.done
 	it := model.PlanItem{
 		Host: h.name, Proxy: p.spec.Name, Domain: p.spec.Domain, Verb: d.planVerb(), Why: d.why, Wait: d.wait,
-		Counted: d.counted, Dry: h.c.settings().DryRun || h.c.settings().Observer,
+		Counted: d.counted, Dry: h.c.passive() != "",
 	}
 	if m.busy != jobNone {
 		it.Since, it.Step = m.from, m.step

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,6 +144,8 @@ func TestOrder_acceptedStopIsRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.during(10*time.Minute, "whoever starts it by hand is not worked against", func() bool { return f.runs("one") })
+		f.again()
+		f.during(10*time.Minute, "nor after a restart", func() bool { return f.runs("one") })
 	})
 }
 
@@ -234,4 +237,61 @@ func TestOrder_withdrawn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A removal that the host refuses cannot be taken back: it may be half done. It
+// goes on, and says what it waits for.
+func TestOrder_refusedDeleteGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManaged(t, "a")
+		f.alone()
+		mend := f.sims["a"].Inject(simhost.Fault{Proc: simhost.ProcDomainDestroyFlags, Kind: simhost.FaultError, Error: simhost.Error{Code: libvirt.ErrAccessDenied, Message: "access denied"}})
+		id := f.submit(on(model.VerbDelete, "one"))
+		f.within(time.Minute, "it is refused", func() bool { return f.proxy("one").Managed.Latched })
+		f.during(10*time.Minute, "it waits", func() bool {
+			op, _ := f.ops.get(id)
+			return op.State == model.OpRunning && strings.HasPrefix(op.Phase, "refused, and tried again when it is reconciled: ") && f.in() == 0
+		})
+		mend()
+		f.submit(on(model.VerbReconcile, "one"))
+		if op := f.ended(id, time.Minute); op.State != model.OpDone || len(f.domains()) != 0 {
+			t.Errorf("%+v", op)
+		}
+	})
+}
+
+// What an operator switches off does not wait for VMs that are being made.
+func TestOrder_stopWaitsForNoCreate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManaged(t, "a")
+		f.alone()
+		h := f.Controller.host("a")
+		h.mu.Lock()
+		h.writes = f.set.Writes // as if so many were being made
+		h.mu.Unlock()
+		f.pool(1)
+		f.apply(f.decl)
+		f.within(10*time.Second, "one more waits", func() bool { return strings.Contains(f.plan(), " | 8 other writes to a come first") })
+		f.done(on(model.VerbStop, "one"))
+	})
+}
+
+// Whoever starts a proxy that is taken out of the configuration meanwhile is told.
+func TestOrder_undeclaredMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManaged(t, "a")
+		f.alone()
+		f.done(on(model.VerbDelete, "one"))
+		f.Controller.host("a").setResting(true)
+		id := f.submit(on(model.VerbStart, "one"))
+		d := f.decl
+		d.Managed = nil
+		f.apply(d)
+		f.Controller.host("a").setResting(false)
+		if op := f.ended(id, time.Minute); op.State != model.OpCanceled || op.Result != "overtaken: it is not declared any more" {
+			t.Errorf("%+v", op)
+		}
+		f.apply(f.decl)
+		f.during(time.Minute, "declared again, it is as deleted as before", func() bool { return len(f.domains()) == 0 })
+	})
 }

@@ -104,7 +104,7 @@ func (h *host) orphansPass(now time.Time, due *[]launch) []model.PlanItem {
 	for _, uid := range slices.Sorted(maps.Keys(h.orphans)) {
 		o := h.orphans[uid]
 		d := decision{job: jobDelete, why: "its mark is ours, and no proxy has its uid", counted: true}
-		it := model.PlanItem{Host: h.name, Domain: o.name, Verb: model.PlanOrphan, Why: d.why, Counted: true, Dry: h.c.settings().DryRun || h.c.settings().Observer}
+		it := model.PlanItem{Host: h.name, Domain: o.name, Verb: model.PlanOrphan, Why: d.why, Counted: true, Dry: h.c.passive() != ""}
 		switch {
 		case o.busy:
 			it.Since, it.Step = o.from, o.step

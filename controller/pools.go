@@ -24,6 +24,12 @@ func (c *Controller) poolsPass(now time.Time) {
 			dec.Add = nil
 			dec.Waits = append(dec.Waits, pool.Wait{Why: why})
 		}
+		if why := c.passive(); why != "" { // what would be made is shown as records; whoever serves goes on
+			for _, a := range slices.Concat(dec.Drain, dec.Delete) {
+				dec.Waits = append(dec.Waits, pool.Wait{Name: a.Name, Why: "would leave: " + a.Why + "; " + why})
+			}
+			dec.Drain, dec.Delete = nil, nil
+		}
 		c.carryOut(spec, dec, now)
 		views = append(views, c.poolView(spec, members, dec, now))
 	}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,5 +82,25 @@ func TestPromote_byTheMarkOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.within(time.Minute, "managed by its own", func() bool { m := f.proxy("attic").Managed; return m != nil && m.UID == mine.UID })
+	})
+}
+
+// A promoted VM that somebody has removed by hand: an operator's delete is done,
+// and nothing is made in its place.
+func TestPromoted_removedByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManaged(t, "a")
+		f.attic()
+		f.begin(1)
+		f.done(on(model.VerbManage, "attic"))
+		d := f.sims["a"].Domain("attic")
+		if err := d.Destroy(); err != nil {
+			t.Fatal(err)
+		}
+		d.Undefine()
+		f.within(time.Minute, "missed", func() bool { return strings.Contains(f.plan(), "its domain is missing, and virdeck did not make it") })
+		f.done(on(model.VerbDelete, "attic"))
+		f.within(time.Minute, "adopted again", func() bool { return f.proxy("attic").Managed == nil })
+		f.during(time.Minute, "none is made", func() bool { return len(f.domains()) == 0 })
 	})
 }

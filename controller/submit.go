@@ -148,10 +148,11 @@ func (c *Controller) cancel(id model.OpID, by string) error {
 	if err := c.withdraw(id); err != nil {
 		return err
 	}
+	result := "withdrawn by " + by
 	if err := c.save(); err != nil {
-		return err // it may be carried out by the next process
+		result += ", until virdeck is started anew: " + err.Error()
 	}
-	c.ops.close(id, model.OpCanceled, "withdrawn by "+by)
+	c.ops.close(id, model.OpCanceled, result)
 	c.touch()
 	return nil
 }
