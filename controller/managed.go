@@ -27,6 +27,7 @@ type managed struct {
 	drainEnd  time.Time // out of the rotation to be removed, with its tunnels open until then; zero: it is not
 
 	uid        string
+	uuid       string // of the domain that is made for uid
 	created    time.Time
 	hash       string    // of the spec that its VM is of, made or half made; empty: there is none
 	built      bool      // Create has once succeeded
@@ -38,7 +39,8 @@ type managed struct {
 	useless    time.Time // since when it runs and does not serve
 	unused     string    // why that is long enough; empty: it is not
 
-	listed     bool // in the newest listing
+	listed     bool   // in the newest listing
+	foreign    string // why what is listed under its name is not its VM; empty: it is
 	owner      model.Owner
 	ownerKnown bool
 
@@ -86,7 +88,8 @@ func (h *host) identify(p *proxy, uid string, created time.Time, creds model.Cre
 	m.uid, m.created = uid, created.UTC().Truncate(time.Second)
 	p.spec.Creds, m.spec.Creds = creds, creds
 	if h.via().build != nil {
-		p.spec.Domain = h.via().build.Identity(h.ownerOf(p)).Domain
+		b := h.via().build.Identity(h.ownerOf(p))
+		p.spec.Domain, m.uuid = b.Domain, b.UUID
 	}
 }
 

@@ -39,7 +39,14 @@ func (h *host) noteMarks(l provider.Listing, now time.Time) {
 			h.byMark(p, in, now)
 		}
 		if p.m != nil {
+			if in.OwnerKnown && in.UUID != p.st.uuid {
+				h.via().queue.Add(p.spec.Name) // without its mark it was not read
+			}
 			p.m.listed, p.m.owner, p.m.ownerKnown = ok, in.Owner, in.OwnerKnown
+			was := p.m.foreign
+			if p.m.foreign = h.foreign(p, in); p.m.foreign != was && p.m.foreign != "" {
+				h.tellSame(p, note{what: p.m.foreign}, now)
+			}
 		}
 	}
 }

@@ -208,6 +208,9 @@ func (h *host) reason(p *proxy, s model.State, hl model.Health, readErr string) 
 		}
 		return "everything known is kept: " + readErr
 	case model.StateDemoted:
+		if p.m != nil && p.m.foreign != "" {
+			return p.m.foreign
+		}
 		if p.st.out != "" {
 			return p.st.out
 		}

@@ -118,6 +118,9 @@ func (h *host) sooner(p *proxy, now time.Time) {
 
 // take puts a read into a proxy. The lock is held.
 func (h *host) take(p *proxy, r read) {
+	if r = h.itsOwn(p, r); p.unsure(r.inst) {
+		return // its mark comes with a look at the host, and another read with that
+	}
 	r = h.trusted(p, r)
 	wasHeld := p.st.hold.Active
 	var notes []note

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"virdeck/model"
 	"virdeck/provider/libvirt"
 	"virdeck/provider/libvirt/simhost"
@@ -176,6 +178,13 @@ func (f *managedFleet) renewed(names ...model.ProxyName) bool {
 func (f *managedFleet) vm(name string) *simhost.Domain {
 	f.t.Helper()
 	return f.sims["a"].Domain(f.proxy(name).Managed.Domain)
+}
+
+// vmUUID is the UUID that the VM of a managed proxy has, made or not.
+func (f *managedFleet) vmUUID(name string) uuid.UUID {
+	f.t.Helper()
+	var h libvirt.Host
+	return uuid.MustParse(h.Identity(model.Owner{Fleet: f.set.Fleet, Proxy: model.ProxyName(name), UID: f.uid(name)}).UUID)
 }
 
 func (f *managedFleet) uid(name string) string {

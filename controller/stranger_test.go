@@ -10,29 +10,57 @@ import (
 	"virdeck/provider/libvirt/simhost"
 )
 
+// Somebody else's VM that has the name of a managed proxy's domain, an open proxy
+// in it: neither is it touched, by virdeck or by an operator's key, nor served.
 func TestManaged_foreignDomainOfTheSameNameIsLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newManaged(t, "a")
-		f.pool(1)
-		f.begin(1)
-		f.stop()
-		// The same records, on a host where somebody else has that name.
-		name := f.domains()[0][2:]
-		d := f.sims["a"].Domain(name)
-		if err := d.Destroy(); err != nil {
-			t.Fatal(err)
-		}
-		d.Undefine()
-		f.sims["a"].AddDomain(simhost.DomainSpec{Name: name, Running: true})
-		f.run()
-		f.within(time.Minute, "the conflict is named", func() bool {
-			return strings.Contains(f.plan(), "without virdeck's mark: it is left alone")
+	for name, tt := range map[string]struct {
+		built bool // there was a VM of ours before
+		same  bool // it has the UUID, too
+	}{
+		"before the first VM":                     {},
+		"before the first VM, with the same UUID": {same: true},
+		"in place of ours":                        {built: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newManaged(t, "a")
+				f.pool(1)
+				f.set.DryRun = !tt.built
+				f.run()
+				f.within(time.Minute, "it has an identity", func() bool { return len(f.Snapshot().Hosts[0].Proxies) == 1 && (f.in() == 1 || !tt.built) })
+				f.stop()
+				f.set.DryRun = false
+				foreign := simhost.DomainSpec{Name: f.proxy("web-1").Managed.Domain, Running: true, NICs: bridge("10.9.0.1")}
+				if tt.same {
+					foreign.UUID = f.vmUUID("web-1")
+				}
+				if d := f.vm("web-1"); d != nil {
+					if err := d.Destroy(); err != nil {
+						t.Fatal(err)
+					}
+					d.Undefine()
+				}
+				d := f.sims["a"].AddDomain(foreign)
+				// It can be read sooner than its mark.
+				f.sims["a"].Inject(simhost.Fault{Proc: simhost.ProcDomainGetMetadata, Kind: simhost.FaultDelay, Delay: 500 * time.Millisecond})
+				f.run()
+				const why = "a domain of its name is there, without virdeck's mark: it is left alone"
+				f.within(time.Minute, "the conflict is named", func() bool { return strings.Contains(f.plan(), why) && strings.Contains(f.proxy("web-1").Reason, why) })
+				for _, v := range []model.Verb{model.VerbStop, model.VerbRestart, model.VerbStart} {
+					f.refused(on(v, "web-1"), why)
+				}
+				id := d.ID()
+				f.during(3*time.Minute, "left alone, and not served", func() bool {
+					return d.ID() == id && len(f.domains()) == 1 && f.in() == 0
+				})
+				if err := d.Destroy(); err != nil {
+					t.Fatal(err)
+				}
+				d.Undefine()
+				f.settle(1, time.Minute)
+			})
 		})
-		f.during(3*time.Minute, "left alone", func() bool {
-			d := f.sims["a"].Domain(name)
-			return d != nil && d.ID() > 0 && len(f.domains()) == 1
-		})
-	})
+	}
 }
 
 func TestManaged_orphanIsRemovedAfterItsGrace(t *testing.T) {
