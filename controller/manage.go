@@ -62,7 +62,7 @@ func (c *Controller) managePass(now time.Time) {
 	c.plan.Store(&plan)
 	// First what must survive, then what follows from it: a VM that was made
 	// under a uid that nobody remembers is an orphan.
-	if !c.persist(now) {
+	if c.persist(now) != nil {
 		c.giveUp(due, now)
 		due = nil
 	}

@@ -28,10 +28,10 @@ const (
 )
 
 // persist writes what has changed since the last time, in one transaction, and
-// reports whether all of it is on the disk.
-func (c *Controller) persist(now time.Time) bool {
+// returns nil if all of it is on the disk.
+func (c *Controller) persist(now time.Time) error {
 	if c.store == nil {
-		return true
+		return nil
 	}
 	c.saveMu.Lock()
 	defer c.saveMu.Unlock()
@@ -40,7 +40,7 @@ func (c *Controller) persist(now time.Time) bool {
 		changes = append(changes, store.SavedAt(now))
 	}
 	if len(changes) == 0 {
-		return true
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeLimit)
 	defer cancel()
@@ -49,14 +49,14 @@ func (c *Controller) persist(now time.Time) bool {
 		if c.storeErr.Swap(new(err.Error())) == nil {
 			c.log.Error("store", "error", err.Error(), "records", len(changes))
 		}
-		return false
+		return err
 	}
 	if c.storeErr.Swap(nil) != nil {
 		c.log.Info("the store can be written again")
 	}
 	c.beat = now
 	saved()
-	return true
+	return nil
 }
 
 // unsaved has every record compared again: nobody knows which were written.
@@ -256,8 +256,8 @@ func (c *Controller) outlived(n model.ProxyName, uid string) {
 // save has one proxy's record on the disk before it returns: for what an
 // operator is told was accepted.
 func (c *Controller) save() error {
-	if c.persist(time.Now()) {
-		return nil
+	if err := c.persist(time.Now()); err != nil {
+		return model.Refuse("it could not be remembered: %s", err)
 	}
-	return model.Refuse("it could not be remembered: %s", *c.storeErr.Load())
+	return nil
 }

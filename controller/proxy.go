@@ -231,7 +231,7 @@ func (h *host) reason(p *proxy, s model.State, hl model.Health, readErr string) 
 		case p.st.domain == model.DomainShutoff, p.st.domain == model.DomainCrashed:
 			return "domain is " + p.st.domain.String()
 		case p.st.domain == model.DomainPaused:
-			return "domain is paused: " + p.st.domainNote
+			return join("domain is paused", ": ", p.st.domainNote)
 		}
 		return "not looked at yet"
 	case model.StateUnproven:
@@ -241,7 +241,7 @@ func (h *host) reason(p *proxy, s model.State, hl model.Health, readErr string) 
 		return fmt.Sprintf("passed %d of %d probes", hl.Passes, hl.Rise)
 	case model.StateReady:
 		if p.st.domain == model.DomainPaused {
-			return "probes pass, though the domain is paused: " + p.st.domainNote
+			return join("probes pass, though the domain is paused", ": ", p.st.domainNote)
 		}
 		if p.st.hold.Active {
 			return fmt.Sprintf("address held, poll %d of %d; %s", p.st.hold.Polls, p.st.hold.Of, probeWord(hl))

@@ -216,7 +216,7 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 	c.ops.wait()
 	c.beat = time.Time{}
-	c.persist(time.Now())
+	_ = c.persist(time.Now()) // it is logged
 	c.publish()
 }
 

@@ -115,7 +115,7 @@ func (c *Controller) forgetGone() {
 // VMs are there still, so their records stay: they go on from them if the host
 // comes back.
 func (c *Controller) shelve(h *host) {
-	c.persist(time.Now())
+	_ = c.persist(time.Now()) // it is logged, and tried again
 	var ps []*proxy
 	h.each(func(p *proxy) {
 		ps = append(ps, p)

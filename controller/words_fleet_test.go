@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	libvirt "github.com/digitalocean/go-libvirt"
+
 	"virdeck/model"
 )
 
@@ -36,6 +38,18 @@ func TestWords_noEmptyTail(t *testing.T) {
 		})
 		if !said["its VM is being removed: its template has changed; drains for another 4s"] {
 			t.Errorf("said: %q", slices.Sorted(maps.Keys(said)))
+		}
+	})
+}
+
+// A host that gives no reason leaves no colon behind.
+func TestWords_pausedForNoReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, d := newPair(t)
+		d.Pause(libvirt.DomainPausedUnknown)
+		f.within(10*time.Second, "said", func() bool { return f.proxy("p-01").Domain == model.DomainPaused })
+		if got, want := f.proxy("p-01").Reason, "probes pass, though the domain is paused"; got != want {
+			t.Errorf("reason %q, want %q", got, want)
 		}
 	})
 }
