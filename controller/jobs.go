@@ -195,17 +195,10 @@ func (h *host) failedWrite(p *proxy, j job, err error, now time.Time) *order {
 		m.retryAt = now.Add(min(retryFirst<<min(fails, 10), retryMost))
 	}
 	h.tellSame(p, note{what: fmt.Sprintf("%s of its VM failed (%s): %s", j, class, m.lastErr)}, now)
-	again := fmt.Sprintf("tried again in %s: %s", m.retryAt.Sub(now).Round(time.Second), m.lastErr)
-	if m.latched || class == provider.ClassConflict {
-		if m.order != nil && m.order.crowns(j, m.uid) {
-			return h.void(p)
-		}
+	if (m.latched || class == provider.ClassConflict) && m.order != nil && m.order.crowns(j, m.uid) {
+		return h.void(p)
 	}
-	if m.latched {
-		again = "refused, and tried again when it is reconciled: " + m.lastErr
-	}
-	h.phaseOrder(p, j, again)
-	return nil
+	return nil // what it waits for now is the next look's to say
 }
 
 // phaseOrder shows what is being done in the Op that waits for it. The lock is

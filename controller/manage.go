@@ -143,7 +143,7 @@ func (h *host) manageProxy(p *proxy, now time.Time) (due []launch) {
 	if p.m == m && m.done.text() != before {
 		h.refresh(p, now)
 	}
-	if m.order != nil && m.busy == jobNone {
+	if m.order != nil && m.busy == jobNone && m.done.wait != "" {
 		h.c.ops.waits(m.order.op, m.done.wait)
 	}
 	return due

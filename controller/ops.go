@@ -69,13 +69,10 @@ func (o *ops) phase(id model.OpID, phase string) {
 	o.edit(id, func(op *model.Op) { op.State, op.Phase = model.OpRunning, phase })
 }
 
-// waits shows why a command has not begun. It can still be withdrawn.
+// waits shows what a command waits for. One that has not begun can still be
+// withdrawn.
 func (o *ops) waits(id model.OpID, why string) {
-	o.edit(id, func(op *model.Op) {
-		if op.State == model.OpQueued {
-			op.Phase = why
-		}
-	})
+	o.edit(id, func(op *model.Op) { op.Phase = why })
 }
 
 func (o *ops) end(id model.OpID, err error, result string) {

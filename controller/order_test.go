@@ -247,11 +247,12 @@ func TestOrder_refusedDeleteGoesOn(t *testing.T) {
 		f.alone()
 		mend := f.sims["a"].Inject(simhost.Fault{Proc: simhost.ProcDomainDestroyFlags, Kind: simhost.FaultError, Error: simhost.Error{Code: libvirt.ErrAccessDenied, Message: "access denied"}})
 		id := f.submit(on(model.VerbDelete, "one"))
-		f.within(time.Minute, "it is refused", func() bool { return f.proxy("one").Managed.Latched })
-		f.during(10*time.Minute, "it waits", func() bool {
+		waits := func() bool {
 			op, _ := f.ops.get(id)
-			return op.State == model.OpRunning && strings.HasPrefix(op.Phase, "refused, and tried again when it is reconciled: ") && f.in() == 0
-		})
+			return op.State == model.OpRunning && strings.HasPrefix(op.Phase, "failed, until its spec changes or an operator reconciles it: ") && f.in() == 0
+		}
+		f.within(time.Minute, "it is refused, and waits", waits)
+		f.during(10*time.Minute, "it waits", waits)
 		mend()
 		f.submit(on(model.VerbReconcile, "one"))
 		if op := f.ended(id, time.Minute); op.State != model.OpDone || len(f.domains()) != 0 {
