@@ -233,7 +233,7 @@ func planVerb(v model.PlanVerb, w int) string {
 
 func planStyle(v model.PlanVerb) styleID {
 	switch v {
-	case model.PlanCreate, model.PlanStart, model.PlanRestart:
+	case model.PlanCreate, model.PlanStart, model.PlanStop, model.PlanRestart:
 		return stBusy
 	case model.PlanDelete, model.PlanReplace, model.PlanOrphan:
 		return stDemoted

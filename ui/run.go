@@ -13,6 +13,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
+	xterm "github.com/charmbracelet/x/term"
 )
 
 // How long Run waits for the program to put the terminal back after it was
@@ -21,16 +22,47 @@ import (
 const quitGrace = 2 * time.Second
 
 // Run shows the console on the process's terminal until the operator quits, ctx
-// ends, or the process is asked to end (SIGHUP, SIGINT, SIGTERM). All of these
-// are clean ends: the terminal is put back and the error is nil. A panic puts the
-// terminal back too and is returned as an error.
+// ends, the terminal goes away, or the process is asked to end (SIGHUP, SIGINT,
+// SIGTERM). All of these are clean ends: the terminal is put back and the error is
+// nil. A panic puts the terminal back too and is returned as an error.
 //
 // Nothing else may write to the terminal while Run runs.
 func Run(ctx context.Context, opts Options) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	p := tea.NewProgram(New(opts), programOptions(os.Environ())...)
+	in := os.Stdin
+	if !xterm.IsTerminal(in.Fd()) {
+		tty, _, err := tea.OpenTTY()
+		if err != nil {
+			return fmt.Errorf("console: %w", err)
+		}
+		in = tty
+	}
+	return runOn(ctx, opts, os.Environ(), in, os.Stdout)
+}
+
+// runOn is Run on a terminal.
+func runOn(ctx context.Context, opts Options, env []string, in, out *os.File) error {
+	ctx, gone := context.WithCancel(ctx)
+	defer gone()
+	p := tea.NewProgram(New(opts), append(programOptions(env), tea.WithInput(keyboard{in, gone}), tea.WithOutput(out))...)
 	return runProgram(ctx, p, quitGrace)
+}
+
+// keyboard is the terminal that keys come from. It tells when nothing comes any
+// more: the library takes that for a pause, and SIGHUP goes to a terminal's own
+// session alone, and not to those in it who were started with it ignored.
+type keyboard struct {
+	*os.File
+	gone func()
+}
+
+func (k keyboard) Read(b []byte) (int, error) {
+	n, err := k.File.Read(b)
+	if err != nil {
+		k.gone()
+	}
+	return n, err
 }
 
 // programOptions are those of a program in a terminal with this environment. Any
