@@ -1,7 +1,6 @@
 // Package pool holds the pure decisions about pools of managed proxies: which
-// members are to be made, drained, taken back or removed ([Plan]), how many
-// replacements are allowed in a time ([Ledger]), and when something that failed
-// is tried again ([NextTry]).
+// members are to be made, drained, taken back or removed ([Plan]), and how many
+// replacements are allowed in a time ([Ledger]).
 //
 // Nothing here does I/O, reads a clock, starts a goroutine or remembers
 // anything between two calls, but for the Ledger, which is the data that its

@@ -8,7 +8,7 @@ import (
 )
 
 // Schema is the version of the records that this package writes.
-const Schema = 1
+const Schema = 2
 
 // MaxEvents is how many events a Proxy keeps: the newest.
 const MaxEvents = 50

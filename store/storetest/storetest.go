@@ -55,7 +55,7 @@ var t0 = time.Date(2026, 3, 4, 5, 6, 7, 123456789, time.FixedZone("east", 3600))
 func FullProxy(name string) store.Proxy {
 	return store.Proxy{
 		Name: model.ProxyName(name), UID: "uid-" + name, CreatedAt: t0, Backing: model.BackingManaged, Host: "beelink",
-		Pool: "default", Template: "small", SpecHash: "0123456789ab", Domain: "virdeck-" + name,
+		Pool: "default", Template: "small", SpecHash: "0123456789ab", Port: 3128, Domain: "virdeck-" + name,
 		UUID: "4f1c6f2e-0000-4000-8000-000000000001", MAC: "52:54:00:01:02:03", IP: netip.MustParseAddr("fd00::21"),
 		Incarnation: "4f1c/7", InRotation: true, Drained: true, Released: true, Wish: store.WishRecreating,
 		Creds: model.Credentials{User: "u-" + name, Password: "p\"ä\x00" + name},
