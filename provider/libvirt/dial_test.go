@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-
 	"virdeck/model"
 	"virdeck/provider/libvirt/simhost"
 )

@@ -8,13 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	golibvirt "github.com/digitalocean/go-libvirt"
-
 	"virdeck/model"
 	"virdeck/provider"
 	"virdeck/provider/libvirt/simhost"
 )
-
 
 // Two proxies in one VM are read at one time: they share the agent's answer, and
 // neither is told that nobody could be asked.

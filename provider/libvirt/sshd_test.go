@@ -19,7 +19,6 @@ import (
 	"virdeck/provider/libvirt/simhost"
 )
 
-
 // sshd is a server that forwards streamlocal channels to the simulated daemon.
 type sshd struct {
 	addr  string
