@@ -65,7 +65,9 @@ func TestConsoleEndsWithItsTerminal(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("it goes on without a terminal")
 		cancel()
-		_ = <-done // it has been told of
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	}
 	if err := slave.Close(); err != nil {
 		t.Error(err)
