@@ -232,6 +232,9 @@ func (f *fleet) done(cmd model.Command) {
 func (f *fleet) refused(cmd model.Command, want string) {
 	f.t.Helper()
 	cmd.By = "test"
+	if err := f.Refuse(cmd); err == nil || err.Error() != want {
+		f.t.Errorf("%s is foreseen to be refused: %v, want %q", cmd.Verb, err, want)
+	}
 	if _, err := f.Submit(cmd); err == nil || err.Error() != want {
 		f.t.Errorf("%s: %v, want %q", cmd.Verb, err, want)
 	}

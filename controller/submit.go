@@ -17,25 +17,7 @@ type Audit interface {
 // host, but for the disk where the command is to outlive a crash. The error is a
 // model.Refusal whose text is for the operator.
 func (c *Controller) Submit(cmd model.Command) (model.OpID, error) {
-	h := c.host(cmd.Host)
-	var p *proxy
-	err := func() error {
-		if cmd.Verb == model.VerbReload || cmd.Verb == model.VerbCancel {
-			return nil
-		}
-		if h == nil {
-			return model.Refuse("there is no host %s", cmd.Host)
-		}
-		if cmd.Proxy != "" {
-			if p = h.proxy(cmd.Proxy); p == nil {
-				return model.Refuse("there is no proxy %s on %s", cmd.Proxy, cmd.Host)
-			}
-		}
-		return nil
-	}()
-	if err == nil {
-		err = c.refuse(h, p, cmd)
-	}
+	h, p, err := c.accept(cmd)
 	if err == nil {
 		err = c.auditStart(cmd)
 	}
@@ -54,6 +36,28 @@ func (c *Controller) Submit(cmd model.Command) (model.OpID, error) {
 	}
 	c.touch()
 	return id, nil
+}
+
+// Refuse returns why Submit would refuse a command now, or nil: for those who ask
+// before they submit. It waits for nobody.
+func (c *Controller) Refuse(cmd model.Command) error {
+	_, _, err := c.accept(cmd)
+	return err
+}
+
+// accept finds what a command is about, and says why it cannot be carried out now.
+func (c *Controller) accept(cmd model.Command) (h *host, p *proxy, err error) {
+	if cmd.Verb != model.VerbReload && cmd.Verb != model.VerbCancel {
+		if h = c.host(cmd.Host); h == nil {
+			return nil, nil, model.Refuse("there is no host %s", cmd.Host)
+		}
+		if cmd.Proxy != "" {
+			if p = h.proxy(cmd.Proxy); p == nil {
+				return h, nil, model.Refuse("there is no proxy %s on %s", cmd.Proxy, cmd.Host)
+			}
+		}
+	}
+	return h, p, c.refuse(h, p, cmd)
 }
 
 // attrs are those of a command in the log: what it is about, and nothing empty.
