@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -125,28 +126,9 @@ func (m *Model) submit(cmds ...model.Command) {
 // here returns the proxy that a key is about when none is marked, and why there
 // is none.
 func (m *Model) here() (*model.ProxyView, string) {
-	name := model.ProxyName("")
-	if s := m.topScreen(); s != nil {
-		if s.proxy == "" {
-			return nil, "this page is not about one proxy"
-		}
-		name = s.proxy
-	} else {
-		switch m.focus {
-		case paneHosts:
-			return nil, "the keys are on the hosts: tab goes to the proxies"
-		case paneLog:
-			return nil, "the keys are on the log: tab goes to the proxies"
-		case paneProxies, paneCount:
-		}
-		r, ok := m.current()
-		if !ok {
-			return nil, "no proxy is selected"
-		}
-		if !r.gone.IsZero() {
-			return nil, fmt.Sprintf("%s is gone since %s", r.key(), age(m.now, r.gone))
-		}
-		name = r.p.Spec.Name
+	name, why := m.nameHere()
+	if why != "" {
+		return nil, why
 	}
 	p, _ := m.live.Proxy(name)
 	if p == nil {
@@ -155,10 +137,37 @@ func (m *Model) here() (*model.ProxyView, string) {
 	return p, ""
 }
 
+func (m *Model) nameHere() (name model.ProxyName, why string) {
+	if m.named.proxy != "" {
+		return m.named.proxy, ""
+	}
+	if s := m.topScreen(); s != nil {
+		if s.proxy == "" {
+			return "", "this page is not about one proxy"
+		}
+		return s.proxy, ""
+	}
+	switch m.focus {
+	case paneHosts:
+		return "", "the keys are on the hosts: tab goes to the proxies"
+	case paneLog:
+		return "", "the keys are on the log: tab goes to the proxies"
+	case paneProxies, paneCount:
+	}
+	r, ok := m.current()
+	if !ok {
+		return "", "no proxy is selected"
+	}
+	if !r.gone.IsZero() {
+		return "", fmt.Sprintf("%s is gone since %s", r.key(), age(m.now, r.gone))
+	}
+	return r.p.Spec.Name, ""
+}
+
 // targets returns the proxies that a key is about: the marked ones, else the one
 // under the cursor or on the page.
 func (m *Model) targets() ([]*model.ProxyView, string) {
-	if m.topScreen() == nil && len(m.marks) > 0 {
+	if m.named.proxy == "" && m.topScreen() == nil && len(m.marks) > 0 {
 		var out []*model.ProxyView
 		for _, h := range m.live.Hosts {
 			for _, p := range h.Proxies {
@@ -185,7 +194,9 @@ func (m *Model) targets() ([]*model.ProxyView, string) {
 // hostHere returns the host that a key is about, from the newest snapshot.
 func (m *Model) hostHere() (*model.HostView, string) {
 	name := model.HostName(m.hosts.sel)
-	if s := m.topScreen(); s != nil {
+	if m.named.host != "" {
+		name = m.named.host
+	} else if s := m.topScreen(); s != nil {
 		switch {
 		case s.host != "":
 			name = s.host
@@ -221,7 +232,7 @@ func (m *Model) perProxy(v model.Verb, refuse func(*model.ProxyView) string) []m
 	ps, why := m.targets()
 	var cmds []model.Command
 	for _, p := range ps {
-		if w := refuse(p); w != "" {
+		if w := cmp.Or(refuse(p), m.refused(command(v, p))); w != "" {
 			why = w
 			continue
 		}
@@ -234,11 +245,7 @@ func (m *Model) perProxy(v model.Verb, refuse func(*model.ProxyView) string) []m
 }
 
 func (m *Model) reconcile() {
-	if m.topScreen() == nil && m.focus == paneHosts && len(m.marks) == 0 {
-		m.reconcileHost()
-		return
-	}
-	if s := m.topScreen(); s != nil && s.proxy == "" && s.host != "" {
+	if m.named.proxy == "" && m.onHost() {
 		m.reconcileHost()
 		return
 	}
@@ -248,6 +255,14 @@ func (m *Model) reconcile() {
 		}
 		return m.linkNotUp(p.Spec.Host)
 	})...)
+}
+
+// onHost reports whether the keys are on a host, and on no proxy.
+func (m *Model) onHost() bool {
+	if s := m.topScreen(); s != nil {
+		return s.proxy == "" && s.host != ""
+	}
+	return m.focus == paneHosts && len(m.marks) == 0
 }
 
 // linkNotUp says which key helps when a host cannot be asked; empty when it can.

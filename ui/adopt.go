@@ -210,6 +210,10 @@ func (m *Model) askAdopt() {
 		return
 	}
 	cmd := model.Command{Verb: model.VerbAdopt, Host: spec.Host, Adopt: &spec}
+	if why := m.refused(cmd); why != "" {
+		m.hint(why)
+		return
+	}
 	m.dialog = &dialog{
 		title: clean(fmt.Sprintf("Adopt domain %s on %s as %s?", spec.Domain, spec.Host, spec.Name)),
 		body: []line{

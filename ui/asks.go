@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -146,11 +147,7 @@ func (m *Model) askVM(v model.Verb, word, consequence string, refuse func(*model
 	var cmds []model.Command
 	seen := map[model.ProxyName]model.Incarnation{}
 	for _, p := range ps {
-		if w := m.cannotWrite(p); w != "" {
-			why = w
-			continue
-		}
-		if w := refuse(p); w != "" {
+		if w := cmp.Or(m.cannotWrite(p), refuse(p), m.refused(command(v, p))); w != "" {
 			why = w
 			continue
 		}

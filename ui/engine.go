@@ -18,6 +18,9 @@ type Engine interface {
 	// appear as an Op in the snapshots. An error means that the command was
 	// refused; its text is the reason, for the operator.
 	Submit(model.Command) (model.OpID, error)
+	// Refuse returns the error with which Submit would refuse a command now, or
+	// nil. It does not wait either.
+	Refuse(model.Command) error
 }
 
 // Background says which palette to use.

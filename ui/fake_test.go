@@ -26,7 +26,8 @@ type fakeEngine struct {
 	mu     sync.Mutex
 	snap   *model.Snapshot
 	cmds   []model.Command
-	refuse error
+	refuse error            // of Submit, whatever was foreseen
+	unfit  map[string]error // commands that are refused before they are asked for: "verb proxy"
 }
 
 var _ Engine = (*fakeEngine)(nil)
@@ -45,6 +46,12 @@ func (e *fakeEngine) Submit(c model.Command) (model.OpID, error) {
 	}
 	e.cmds = append(e.cmds, c)
 	return model.OpID(len(e.cmds)), nil
+}
+
+func (e *fakeEngine) Refuse(c model.Command) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.unfit[c.Verb.String()+" "+c.Target()]
 }
 
 // publish replaces the snapshot by a changed copy.

@@ -73,6 +73,7 @@ type Model struct {
 	stack   []*screen // opened over the main screen, topmost last
 	input   textinput.Model
 	asking  bool    // the input has the keys
+	named   named   // what an act is about, while it is asked for by name
 	palette *finder // what the input is for; nil: a filter or a search
 	before  string  // its text when it was opened
 	dialog  *dialog

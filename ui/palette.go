@@ -23,6 +23,15 @@ type finder struct {
 type candidate struct {
 	name, what string
 	do         func(*Model) tea.Cmd
+	goesOn     bool // the name of what it is about may follow
+}
+
+// completed is what tab makes of the beginning of a name.
+func (c candidate) completed() string {
+	if c.goesOn {
+		return c.name + " "
+	}
+	return c.name
 }
 
 // openPalette gives the keys to the palette.
@@ -51,7 +60,7 @@ func (m *Model) paletteKey(msg tea.KeyPressMsg) (cmd tea.Cmd, done bool) {
 		p.at = max(min(p.at+1, len(p.items)-1), 0)
 	case "tab":
 		if len(p.items) > 0 {
-			m.input.SetValue(p.items[p.at].name)
+			m.input.SetValue(p.items[p.at].completed())
 			m.input.CursorEnd()
 			m.fillPalette(m.input.Value())
 		}
@@ -96,26 +105,35 @@ func (m *Model) findCandidates(typed string) {
 		if len(a.b.Keys()) > 0 {
 			what = "key " + a.b.Help().Key
 		}
-		add(candidate{a.short(), what, func(m *Model) tea.Cmd { return m.run(a) }})
+		act := candidate{name: a.short(), what: what, do: func(m *Model) tea.Cmd { return m.run(a) }, goesOn: a.about() != aboutNothing}
+		object, on := strings.CutPrefix(typed, act.name+" ")
+		if !act.goesOn || !on { // with the objects of every act the list would be too long
+			add(act)
+			continue
+		}
+		if object == "" { // enter means what is selected, until there is a name
+			first = append(first, act)
+		}
+		m.objects(a, add)
 	}
 	for _, h := range m.snap.Hosts {
-		add(candidate{clean(string(h.Name)), "host", func(m *Model) tea.Cmd { m.goToHost(h.Name); return nil }})
+		add(candidate{name: clean(string(h.Name)), what: "host", do: func(m *Model) tea.Cmd { m.goToHost(h.Name); return nil }})
 	}
 	for _, h := range m.snap.Hosts {
 		for _, p := range h.Proxies {
-			add(candidate{clean(string(p.Spec.Name)), "proxy on " + clean(string(h.Name)),
-				func(m *Model) tea.Cmd { m.goToProxy(p.Spec.Name); return nil }})
+			add(candidate{name: clean(string(p.Spec.Name)), what: "proxy on " + clean(string(h.Name)),
+				do: func(m *Model) tea.Cmd { m.goToProxy(p.Spec.Name); return nil }})
 		}
 	}
 	for _, o := range m.queued() {
-		add(candidate{cancelName(o), "queued by " + clean(orWord(o.Command.By, "?")), func(m *Model) tea.Cmd { m.askCancel(o.ID); return nil }})
+		add(candidate{name: cancelName(o), what: "queued by " + clean(orWord(o.Command.By, "?")), do: func(m *Model) tea.Cmd { m.askCancel(o.ID); return nil }})
 	}
 	for _, h := range m.snap.Hosts {
 		if m.palette.host != "" && m.palette.host != h.Name {
 			continue
 		}
 		for _, d := range adoptable(h) {
-			add(candidate{"adopt " + visible(d), "domain on " + clean(string(h.Name)), func(m *Model) tea.Cmd { return m.openForm(h.Name, d) }})
+			add(candidate{name: "adopt " + visible(d), what: "domain on " + clean(string(h.Name)), do: func(m *Model) tea.Cmd { return m.openForm(h.Name, d) }})
 		}
 	}
 	m.palette.items, m.palette.at = append(first, rest...), 0

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -73,7 +74,7 @@ func (m *Model) askManaged(v model.Verb, title, word string, refuse func(*model.
 		if p.Managed == nil {
 			w = fmt.Sprintf("%s is %s: only VMs that virdeck made are removed or made anew", p.Spec.Name, p.Spec.Backing)
 		} else {
-			w = refuse(p)
+			w = cmp.Or(refuse(p), m.refused(command(v, p)))
 		}
 		if w != "" {
 			why = w
@@ -215,7 +216,7 @@ func (m *Model) askOne(v model.Verb, refuse func(*model.ProxyView) string, words
 	}
 	p, why := m.here()
 	if p != nil {
-		why = refuse(p)
+		why = cmp.Or(refuse(p), m.refused(command(v, p)))
 	}
 	if why != "" {
 		m.hint(why)
