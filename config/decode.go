@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"virdeck/internal/problem"
 )
 
 // document is a file being read: where its keys stand, and what is wrong.
@@ -115,7 +117,7 @@ func (d *document) table(path keyPath, in map[string]any, out reflect.Value) {
 		at := path.with(key)
 		field, ok := fields[key]
 		if !ok {
-			d.problem(at, "unknown key%s allowed: %s", orSemicolon(suggest(key, known)), listed(known))
+			d.problem(at, "unknown key%s allowed: %s", orSemicolon(problem.Suggest(key, known)), problem.Listed(known))
 			continue
 		}
 		d.value(at, in[key], field)

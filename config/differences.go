@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"virdeck/internal/problem"
 )
 
 // onlyPlaces are settings that say where something is read from. What is read is
@@ -85,9 +87,9 @@ func value(x any) string {
 		}
 		return v.String()
 	case []string:
-		return listed(v)
+		return problem.Listed(v)
 	case []Source:
-		return listed(v)
+		return problem.Listed(v)
 	}
 	if v := reflect.ValueOf(x); v.Kind() == reflect.String {
 		if v.String() == "" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"virdeck/internal/problem"
 	"virdeck/model"
 )
 
@@ -120,9 +121,9 @@ func Parse(name string, data []byte, src Sources) (*Config, error) {
 	k := &checker{document: d, c: c, src: src}
 	k.all()
 	if len(d.problems) > 0 {
-		return nil, Problems(sorted(d.problems))
+		return nil, problem.Sorted(d.problems)
 	}
-	c.warnings = sorted(k.suspicions())
+	c.warnings = problem.Sorted(k.suspicions())
 	return c, nil
 }
 

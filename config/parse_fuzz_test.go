@@ -12,6 +12,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/google/go-cmp/cmp"
+
+	"virdeck/internal/problem"
 )
 
 // FuzzParse: whatever the file, it is a configuration or problems of one
@@ -141,8 +143,8 @@ func TestSuggest(t *testing.T) {
 		if want != "" {
 			want = "; did you mean \"" + want + "\"?"
 		}
-		if s := suggest(got, names); s != want {
-			t.Errorf("suggest(%.20q) = %q, want %q", got, s, want)
+		if s := problem.Suggest(got, names); s != want {
+			t.Errorf("problem.Suggest(%.20q) = %q, want %q", got, s, want)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"virdeck/internal/problem"
 )
 
 // Transport is a way to reach a libvirt daemon.
@@ -160,7 +162,7 @@ func (e *Endpoint) query(raw, schemeName string, s scheme, resolve func(string) 
 	slices.Sort(keys)
 	for _, k := range keys {
 		if !slices.Contains(s.query, k) {
-			return fmt.Errorf("parameter %q is not known%s allowed for %s: %s", k, orSemicolon(suggest(k, s.query)), schemeName, parameters(s.query))
+			return fmt.Errorf("parameter %q is not known%s allowed for %s: %s", k, orSemicolon(problem.Suggest(k, s.query)), schemeName, parameters(s.query))
 		}
 		if len(values[k]) > 1 {
 			return fmt.Errorf("parameter %q is given twice; allowed: once", k)
@@ -200,5 +202,5 @@ func parameters(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}
-	return listed(names)
+	return problem.Listed(names)
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"virdeck/internal/problem"
 )
 
 // SocketName is the name of the unix socket in Fleet.StateDir.
@@ -262,7 +264,7 @@ func oneOf[S ~string](k *checker, at keyPath, v S, allowed ...S) bool {
 	if slices.Contains(allowed, v) {
 		return true
 	}
-	k.problem(at, "%q is not known%s allowed: %s", string(v), orSemicolon(suggest(string(v), allowed)), quoted(allowed))
+	k.problem(at, "%q is not known%s allowed: %s", string(v), orSemicolon(problem.Suggest(string(v), allowed)), problem.Quoted(allowed))
 	return false
 }
 

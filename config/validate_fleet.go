@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"virdeck/internal/problem"
 )
 
 func (k *checker) hosts() {
@@ -37,7 +39,7 @@ func (k *checker) host(at keyPath, h *Host, names, uris map[string]keyPath) {
 	}
 	sources := []Source{SourceLease, SourceAgent, SourceARP}
 	if len(h.Sources) == 0 {
-		k.problem(at.with("sources"), "empty; allowed: at least one of %s", quoted(sources))
+		k.problem(at.with("sources"), "empty; allowed: at least one of %s", problem.Quoted(sources))
 	}
 	for i, s := range h.Sources {
 		where := at.with("sources", index(i))
@@ -174,7 +176,7 @@ func (k *checker) known(at keyPath, name, kind string, names []string, is map[st
 	case len(names) == 0:
 		k.problem(at, "there is no [[%[1]s]] named %[2]q; allowed: the name of a [[%[1]s]], and this file has none", kind, name)
 	case !is[name]:
-		k.problem(at, "there is no [[%s]] named %q%s allowed: %s", kind, name, orSemicolon(suggest(name, names)), listed(names))
+		k.problem(at, "there is no [[%s]] named %q%s allowed: %s", kind, name, orSemicolon(problem.Suggest(name, names)), problem.Listed(names))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"virdeck/internal/problem"
 	"virdeck/model"
 )
 
@@ -62,7 +63,7 @@ func (k *checker) poolHosts(at keyPath, p *Pool) {
 	case !k.has(where):
 		p.Hosts = slices.Clone(k.hostNames)
 	case len(p.Hosts) == 0:
-		k.problem(where, "empty; allowed: at least one of %s, or no hosts setting for all", listed(k.hostNames))
+		k.problem(where, "empty; allowed: at least one of %s, or no hosts setting for all", problem.Listed(k.hostNames))
 	default:
 		for i, h := range p.Hosts {
 			k.known(where.with(index(i)), h, "host", k.hostNames, k.isHost)

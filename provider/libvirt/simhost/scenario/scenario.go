@@ -14,6 +14,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"virdeck/internal/problem"
 	"virdeck/provider/libvirt/simhost"
 )
 
@@ -163,7 +164,7 @@ func Parse(file string, data []byte, base *Scenario) (*Scenario, error) {
 	}
 	slices.SortStableFunc(s.steps, func(a, b step) int { return int(a.At - b.At) })
 	if len(d.problems) > 0 {
-		return nil, d.problems.sorted()
+		return nil, problem.Sorted(d.problems)
 	}
 	return s, nil
 }
