@@ -48,11 +48,20 @@ func (h *host) checkIdentity(l provider.Listing, now time.Time) bool {
 	return h.misconfig == ""
 }
 
+// stranger returns the UUID of the machine that answers, if it is not the pinned
+// one; empty if it is, or none has answered. The lock is held.
+func (h *host) stranger() string {
+	if h.shows == h.pinned {
+		return ""
+	}
+	return h.shows
+}
+
 // refuseRepin returns why a host's pin stays, or nil.
 func (h *host) refuseRepin() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.shows == "" || h.shows == h.pinned {
+	if h.stranger() == "" {
 		return model.Refuse("%s is the machine that it always was, as far as is known", h.name)
 	}
 	return nil

@@ -90,7 +90,7 @@ func (h *host) publish() *model.HostView {
 	}
 	v := &model.HostView{
 		Name: h.name, External: h.external(), URI: h.via().spec.URI, Sources: h.via().spec.Sources,
-		UUID: h.pinned, Misconfig: h.misconfig, Twin: h.twin, ARPBroken: h.arpBroken, LastGood: h.lastGood,
+		UUID: h.pinned, Misconfig: h.misconfig, Shows: h.stranger(), Twin: h.twin, ARPBroken: h.arpBroken, LastGood: h.lastGood,
 		Domains: h.domains, Undeclared: h.strangers, Events: h.events,
 		Proxies: make([]*model.ProxyView, 0, len(h.proxies)),
 	}

@@ -44,6 +44,7 @@ type HostView struct {
 	Link       LinkStatus
 	UUID       string    // pinned at first contact; empty before
 	Misconfig  string    // why the host's answers are not used (another UUID, reads refused)
+	Shows      string    // UUID of the machine that answers, if it is not the pinned one
 	Twin       string    // why nothing is written to the host although its answers count
 	ARPBroken  bool      // libvirt cannot read this host's neighbour table
 	LastGood   time.Time // of the last bulk look that succeeded

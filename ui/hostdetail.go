@@ -21,6 +21,9 @@ func (m *Model) hostDetail(h *model.HostView, w int) []line {
 		if h.Misconfig != "" {
 			b.kv("not used", seg{"its answers are not used: " + clean(h.Misconfig), stBad})
 		}
+		if h.Twin != "" {
+			b.kv("read only", seg{clean(h.Twin), stWarn})
+		}
 		if h.ARPBroken {
 			b.kv("arp", seg{"libvirt cannot read this host's neighbour table: ARP counts as empty here", stWarn})
 		}

@@ -77,6 +77,7 @@ func newActions() []action {
 		{bind(k("delete"), "del", "delete: the VM of a managed one; asks"), groupAct, inLists | inText, 0, quiet((*Model).remove)},
 		{bind(k("A"), "A", "adopt: a domain that no proxy declares; asks"), groupAct, inLists | inText, inHost, func(m *Model, _ tea.KeyPressMsg) tea.Cmd { return m.adopt() }},
 		{bind(nil, ":release", "release: an adopted one; its VM goes on; asks"), groupAct, inLists | inText, 0, quiet((*Model).release)},
+		{bind(nil, ":repin", "repin: another machine is this host from now on; asks"), groupAct, inLists | inText, 0, quiet((*Model).repin)},
 		{bind(nil, ":manage", "manage: mark an adopted one as ours; asks"), groupAct, inLists | inText, 0, quiet((*Model).manage)},
 		{bind(k("C"), "C", "cancel op: one that is queued; asks"), groupAct, inMain | inText, inOps, func(m *Model, _ tea.KeyPressMsg) tea.Cmd { return m.cancel() }},
 		{bind(k("ctrl+r"), "ctrl+r", "reload: apply the configuration file; asks"), groupAct, everywhere, 0, quiet((*Model).reload)},

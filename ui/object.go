@@ -20,7 +20,7 @@ func (a action) about() about {
 	switch a.short() {
 	case "reconcile", "drain", "undrain", "restart", "start", "stop", "recreate", "delete", "release", "manage":
 		return aboutProxy
-	case "reconcile host", "reconnect":
+	case "reconcile host", "reconnect", "repin":
 		return aboutHost
 	}
 	return aboutNothing
