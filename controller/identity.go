@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -46,6 +47,21 @@ func (h *host) checkIdentity(l provider.Listing, now time.Time) bool {
 		}
 	}
 	return h.misconfig == ""
+}
+
+// unfit returns why nothing may be written to the host: it is another machine, or
+// another name of one. Empty if nothing is known against it. The lock is held.
+func (h *host) unfit() string { return cmp.Or(h.misconfig, h.twin) }
+
+// refuseUnfit refuses what would be written to another machine, or through a
+// second name.
+func (h *host) refuseUnfit() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if why := h.unfit(); why != "" {
+		return model.Refuse("%s", why)
+	}
+	return nil
 }
 
 // stranger returns the UUID of the machine that answers, if it is not the pinned

@@ -197,10 +197,8 @@ func (h *host) unreachable(m *managed) string {
 	switch {
 	case h.via().build == nil:
 		return "this host cannot make VMs"
-	case h.misconfig != "":
-		return h.misconfig
-	case h.twin != "":
-		return h.twin
+	case h.unfit() != "":
+		return h.unfit()
 	case h.link != model.LinkUp:
 		return fmt.Sprintf("the link to %s is %s", h.name, h.link)
 	case h.listGen == 0:

@@ -143,6 +143,8 @@ func (c *Controller) refuseRelease(h *host, p *proxy) error {
 		return model.Refuse("%s was made by virdeck: take it out of the configuration, or delete it", p.spec.Name)
 	case p.m != nil && !p.m.ownerKnown:
 		return model.Refuse("the mark of domain %s has not been read yet", p.spec.Domain)
+	case p.m != nil && h.unfit() != "":
+		return model.Refuse("%s", h.unfit())
 	case p.m != nil:
 		return c.readOnly()
 	case !c.isConsoleAdopted(p.spec.Name):

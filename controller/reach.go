@@ -144,12 +144,19 @@ func (h *host) underWay() int {
 }
 
 // beginAsked notes a write that an operator has asked for; endAsked must follow.
-// The error is for the operator: its settings are being changed.
+// The error is for the operator: its settings are being changed, or it has turned
+// out to be another machine since it was asked for.
 func (h *host) beginAsked() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.resting {
 		return model.Refuse("the settings of %s are being changed: try again", h.name)
+	}
+	if why := h.unfit(); why != "" {
+		return model.Refuse("%s", why)
+	}
+	if h.pinned != "" && h.via().prov.Link().Generation != h.identGen {
+		return model.Refuse("%s has not said since its link came up which machine it is: try again", h.name)
 	}
 	h.asked++
 	return nil

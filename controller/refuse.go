@@ -23,6 +23,9 @@ func (c *Controller) refuse(h *host, p *proxy, cmd model.Command) error {
 			if err := h.refuseForeign(p); err != nil {
 				return err
 			}
+			if err := h.refuseUnfit(); err != nil {
+				return err
+			}
 		}
 		if ls := h.via().prov.Link(); ls.State != model.LinkUp {
 			return model.Refuse("the link to %s is %s: reconnect it first", h.name, ls.State)
