@@ -182,13 +182,7 @@ func check(f flags, w io.Writer) error {
 			return err
 		}
 	}
-	d := declared(c, true)
-	hosts, proxies := d.Hosts, d.Proxies
-	for _, m := range d.Managed {
-		m.Domain = "(template " + m.Template + ")"
-		proxies = append(proxies, m.ProxySpec)
-	}
-	name := c.File
+	d, name := declared(c, true), c.File
 	if f.demo {
 		name = "the demo"
 		s, err := story(f)
@@ -199,8 +193,13 @@ func check(f flags, w io.Writer) error {
 			name = f.scenario
 		}
 		st := s.Build()
-		hosts, proxies = demoFleet(st, c, true)
+		d = demoFleet(st, c, true)
 		defer func() { _ = st.Close() }() // in memory
+	}
+	hosts, proxies := d.Hosts, d.Proxies
+	for _, m := range d.Managed {
+		m.Domain = "(template " + m.Template + ")"
+		proxies = append(proxies, m.ProxySpec)
 	}
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintf(tw, "%s is good: fleet %s, %s, %s\n", name, c.Fleet.Name, plural(len(hosts), "host", "hosts"), plural(len(proxies), "proxy", "proxies"))

@@ -115,7 +115,7 @@ config.toml:24: template "c": user_data_file: line 2 of c.yaml: not YAML: did no
 			toml: "[[step]]\nat = \"1s\"\nwhat = \"freeze\"\nwhom = \"kvm2\"\n", out: []string{"config.toml is good", "3 hosts, 14 proxies", "host kvm2", "p-07"}},
 		{name: "a scenario with hosts of its own", args: []string{"check", "--demo", "--scenario", "config.toml"}, code: exitGood,
 			toml: "[[host]]\nname = \"big\"\n[[guest]]\nhost = \"big\"\nname = \"vm\"\ncount = 40\n", out: []string{"1 host, 40 proxies", "vm-40"}},
-		{name: "check of the demo", args: []string{"check", "--demo"}, code: exitGood, out: []string{"the demo is good"}},
+		{name: "check of the demo", args: []string{"check", "--demo"}, code: exitGood, out: []string{"the demo is good: fleet demo, 3 hosts, 14 proxies", "pool web", "2 proxies of template web", "hosts [kvm2 local]"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestStatus_looksForItself(t *testing.T) {
 	if err := dec.Decode(&st); err != nil {
 		t.Fatal(err)
 	}
-	if !st.Observer || !st.Demo || st.Version != model.StatusVersion || len(st.Hosts) != 3 || len(st.Proxies) != 14 {
+	if !st.Observer || !st.Demo || st.Version != model.StatusVersion || len(st.Hosts) != 3 || len(st.Proxies) != 16 {
 		t.Errorf("observer %v, demo %v, version %d, %d hosts, %d proxies", st.Observer, st.Demo, st.Version, len(st.Hosts), len(st.Proxies))
 	}
 	for _, h := range st.Hosts {

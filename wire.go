@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"virdeck/config"
 	"virdeck/controller"
@@ -111,7 +112,7 @@ func newEngine(ctx context.Context, c *config.Config, f flags, log *slog.Logger,
 		e.demo = demo.New(ctx, demo.Options{Scenario: s, Log: log})
 		hd.Dial, hd.Control = e.demo.DialProxy, e.demo.DialOrigin
 		targets = []config.Target{{URL: e.demo.OriginURL(), Status: []int{200}, EchoIP: true}}
-		deps.Declared.Hosts, deps.Declared.Proxies = demoFleet(e.demo.Stage, c, observer)
+		deps.Declared = demoFleet(e.demo.Stage, c, observer)
 	} else {
 		deps.Declared = declared(c, observer)
 		r := &reloader{e: e, loader: loader(), path: c.File, now: c, observer: observer, log: log}
@@ -265,24 +266,37 @@ func endpoint(e config.Endpoint) libvirt.Endpoint {
 }
 
 // demoFleet declares the simulated fleet.
-func demoFleet(d *scenario.Stage, c *config.Config, observer bool) ([]controller.HostSpec, []model.ProxySpec) {
-	var hosts []controller.HostSpec
+func demoFleet(d *scenario.Stage, c *config.Config, observer bool) controller.Declared {
+	out := declared(c, observer) // of a file without a host: the budget alone
 	for _, name := range d.Hosts() {
 		o := libvirt.Options{Link: linkOptions(c, name), AgentTimeout: c.Link.AgentResponseTimeout}
 		o.Link.Dial = func(ctx context.Context) (net.Conn, error) { return d.Dial(ctx, name) }
 		o.Link.Endpoint = "simulated"
-		hosts = append(hosts, controller.HostSpec{
+		out.Hosts = append(out.Hosts, controller.HostSpec{
 			Name: model.HostName(name), URI: "simulated", Sources: model.Sources(), Open: open(o, observer),
 		})
 	}
-	var proxies []model.ProxySpec
 	for _, p := range d.Proxies() {
-		proxies = append(proxies, model.ProxySpec{
+		out.Proxies = append(out.Proxies, model.ProxySpec{
 			Name: model.ProxyName(p.Name), Host: model.HostName(p.Host), Domain: p.Domain, Port: uint16(p.Port), //nolint:gosec // the demo's own
 			Creds: model.Credentials{User: p.User, Password: p.Password}, Pool: "default",
 		})
 	}
-	return hosts, proxies
+	for _, p := range d.Pools() {
+		spec := model.PoolSpec{
+			Name: p.Name, Template: p.Name, Count: p.Count, Port: uint16(p.Port), //nolint:gosec // checked by scenario
+			Surge: 1, MinAvailable: p.Count - 1, DrainTime: 5 * time.Second,
+		}
+		for _, h := range p.Hosts {
+			spec.Hosts = append(spec.Hosts, model.HostName(h))
+		}
+		out.Pools = append(out.Pools, spec)
+		out.Templates[p.Name] = model.Template{
+			Name: p.Name, VCPUs: 1, MemoryMB: 256, Storage: "default", Network: p.Network, VirtType: "kvm",
+			Base: model.BaseImage{Volume: scenario.BaseVolume, Format: "qcow2"},
+		}
+	}
+	return out
 }
 
 // logs makes the logger: the ring for the console, the file if one is

@@ -1,6 +1,7 @@
 // Package scenario plays files in which faults of simulated hosts are written
 // down: at what time, what, to whom. A file is TOML and may also declare the
-// hosts and guests to which it all happens:
+// hosts and guests to which it all happens, and pools, whose VMs are to be made
+// there by whoever looks at it:
 //
 //	title = "A daemon freezes while an agent hangs"
 //

@@ -109,8 +109,8 @@ type given struct{ c net.Conn }
 
 func (g given) Dial() (net.Conn, error) { return g.c, nil }
 
-// pool gives the state and the capacity of a host's pool.
-func pool(t *testing.T, st *Stage) string {
+// storage gives the state and the capacity of a host's pool.
+func storage(t *testing.T, st *Stage) string {
 	t.Helper()
 	conn, err := st.Dial(t.Context(), "kvm1")
 	if err != nil {
@@ -266,9 +266,9 @@ func TestAllFaults(t *testing.T) {
 			{75.2, "cut reply", src(nat, lease), "connect"},
 			{77.2, "cut inside", src(nat, lease), "connect"},
 			{87.0, "calls are well", src(nat, lease), "192.168.140.2"},
-			{88.5, "pool stopped", func() string { return pool(t, st) }, "0 0"},
-			{89.5, "pool started", func() string { return pool(t, st) }, "2 107374182400"},
-			{91.5, "pool small", func() string { return pool(t, st) }, "2 1048576"},
+			{88.5, "pool stopped", func() string { return storage(t, st) }, "0 0"},
+			{89.5, "pool started", func() string { return storage(t, st) }, "2 107374182400"},
+			{91.5, "pool small", func() string { return storage(t, st) }, "2 1048576"},
 			{93.5, "network stopped", src(nat, lease), "code 55"},
 			{94.5, "network started", src(nat, lease), "192.168.140.2"},
 			{96.5, "not let in", src(nat, lease), "connect"},

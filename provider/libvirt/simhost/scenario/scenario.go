@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +32,7 @@ type Scenario struct {
 	hosts    []host
 	networks []network
 	guests   []guest
+	pools    []pool
 	steps    []step
 	later    []string // networks that a step defines, on any host
 }
@@ -54,33 +54,7 @@ type (
 		NoDHCP    bool           `toml:"no_dhcp"`
 		LeaseTime time.Duration  `toml:"lease_time"`
 	}
-	guest struct {
-		Host         string         `toml:"host"`
-		Name         string         `toml:"name"`
-		Count        int            `toml:"count"` // so many of them, NAME-1, NAME-2 ...
-		State        string         `toml:"state"` // running, booting, off, absent
-		Network      string         `toml:"network"`
-		Bridge       string         `toml:"bridge"`
-		HostOnBridge bool           `toml:"host_on_bridge"`
-		MAC          string         `toml:"mac"`
-		Address      []netip.Prefix `toml:"address"`
-		NoAgent      bool           `toml:"no_agent_channel"`
-		Port         int            `toml:"port"`
-		User         string         `toml:"user"`
-		Password     string         `toml:"password"`
-		Delay        time.Duration  `toml:"delay"`
-		Jitter       time.Duration  `toml:"jitter"`
-		Lease        span           `toml:"boot_lease"`
-		Agent        span           `toml:"boot_agent"`
-		AgentAddress span           `toml:"boot_agent_address"`
-		Proxy        span           `toml:"boot_proxy"`
-		Shutdown     span           `toml:"shutdown"`
-		Undeclared   bool           `toml:"undeclared"` // no proxy is declared for it
-		Autostart    bool           `toml:"autostart"`  // starts with its host
-	}
 )
-
-func (g guest) id() string { return g.Host + "/" + g.Name }
 
 // Load reads a scenario from a file; see Parse.
 func Load(file string, base *Scenario) (*Scenario, error) {
@@ -124,12 +98,12 @@ func Parse(file string, data []byte, base *Scenario) (*Scenario, error) {
 	arrays := map[string][]entry{}
 	for _, k := range slices.Sorted(maps.Keys(tree)) {
 		switch k {
-		case "host", "network", "guest", "step":
+		case "host", "network", "guest", "pool", "step":
 			arrays[k] = d.tables(k, tree[k])
 		default:
 			switch tree[k].(type) {
 			case map[string]any, []map[string]any:
-				d.problem(place{table: k}, "%s", unknown("table", k, []string{"guest", "host", "network", "step"}))
+				d.problem(place{table: k}, "%s", unknown("table", k, []string{"guest", "host", "network", "pool", "step"}))
 				continue
 			}
 			top.has[k] = tree[k]
@@ -150,7 +124,7 @@ func Parse(file string, data []byte, base *Scenario) (*Scenario, error) {
 		if len(arrays["network"])+len(arrays["guest"]) > 0 {
 			d.problem(place{}, "has networks or guests, and no [[host]]")
 		}
-		s.seed, s.hosts, s.networks, s.guests = base.seed, base.hosts, base.networks, base.guests
+		s.seed, s.hosts, s.networks, s.guests, s.pools = base.seed, base.hosts, base.networks, base.guests, base.pools
 	}
 	for _, e := range arrays["step"] {
 		if name, ok := e.has["network"].(string); ok && e.has["what"] == "define-network" {
@@ -177,7 +151,7 @@ func syntaxProblem(file string, err error) Problem {
 	return p
 }
 
-// cast reads hosts, networks and guests.
+// cast reads hosts, networks, guests and pools.
 func (d *document) cast(s *Scenario, arrays map[string][]entry) {
 	names := map[string]bool{}
 	for _, e := range arrays["host"] {
@@ -208,6 +182,9 @@ func (d *document) cast(s *Scenario, arrays map[string][]entry) {
 		guests := d.guest(e, s, names)
 		s.guests = append(s.guests, guests...)
 		d.fit(e, s, guests)
+	}
+	for _, e := range arrays["pool"] {
+		d.pool(e, s, names)
 	}
 }
 
@@ -293,109 +270,4 @@ func after(p netip.Prefix) int {
 		n++
 	}
 	return n
-}
-
-func (s *Scenario) guestNames() []string {
-	out := make([]string, len(s.guests))
-	for i, g := range s.guests {
-		out[i] = g.id()
-	}
-	return out
-}
-
-var guestStates = []string{"running", "booting", "off", "absent"}
-
-// maxGuests is how many one [[guest]] may declare; libvirt lists no more.
-const maxGuests = 16384
-
-// guest reads one [[guest]], which may stand for many.
-func (d *document) guest(e entry, s *Scenario, names map[string]bool) []guest {
-	g := guest{State: "running", Port: 3128}
-	d.fill(e, &g)
-	d.onHost(e, g.Host, s)
-	if !slices.Contains(guestStates, g.State) {
-		d.problem(e.key("state"), "%s", unknown("state", g.State, guestStates))
-	}
-	if g.Port < 1 || g.Port > 65535 {
-		d.problem(e.key("port"), "%d is out of range; allowed: 1 to 65535", g.Port)
-	}
-	if g.Count > maxGuests {
-		d.problem(e.key("count"), "%d is out of range; allowed: 1 to %d", g.Count, maxGuests)
-		return nil
-	}
-	for k, v := range map[string]time.Duration{"delay": g.Delay, "jitter": g.Jitter} {
-		if v < 0 {
-			d.problem(e.key(k), "%s is out of range; allowed: zero or more", v)
-		}
-	}
-	for _, p := range g.Address {
-		if g.Count < 2 {
-			break
-		}
-		if has := after(p) + 1; g.Count > has {
-			d.problem(e.key("address"), "%s is followed by %d more of its network, and there are %d guests", p, has-1, g.Count)
-			return nil
-		}
-	}
-	if g.Network != "" && g.Bridge != "" {
-		d.problem(e.key("bridge"), "a guest is on a network or on a bridge")
-	}
-	if g.Network != "" && !s.hasNetwork(g.Host, g.Network) {
-		d.problem(e.key("network"), "host %q has no network %q", g.Host, g.Network)
-	}
-	if g.Count > 1 && g.MAC != "" {
-		d.problem(e.key("mac"), "is of one guest, and there are %d", g.Count)
-	}
-	if g.Count == 0 {
-		if !d.named(e, g.Name, names, g.id()) {
-			return nil
-		}
-		return []guest{g}
-	}
-	out := make([]guest, 0, g.Count)
-	next := g.Address // each has the addresses after those of the one before
-	for i := range g.Count {
-		one := g
-		one.Name, one.Address = fmt.Sprintf("%s-%d", g.Name, i+1), next
-		next = slices.Clone(next)
-		for j, p := range next {
-			next[j] = netip.PrefixFrom(p.Addr().Next(), p.Bits())
-		}
-		if !d.named(e, one.Name, names, one.id()) {
-			return nil
-		}
-		out = append(out, one)
-	}
-	return out
-}
-
-// spec is the guest as simhost has it.
-func (g guest) spec() simhost.DomainSpec {
-	sp := simhost.DomainSpec{
-		Name: g.Name, NoAgentChannel: g.NoAgent, Port: g.Port, Proxy: g.proxy(), Running: g.State == "running",
-		Boot: simhost.Boot{
-			Lease: g.Lease.stage(), Agent: g.Agent.stage(), AgentAddress: g.AgentAddress.stage(), Proxy: g.Proxy.stage(),
-		},
-		ShutdownTakes: g.Shutdown.stage(), Autostart: g.Autostart,
-	}
-	if g.Network != "" || g.Bridge != "" || g.MAC != "" || len(g.Address) > 0 {
-		sp.NICs = []simhost.NIC{{MAC: g.MAC, Network: g.Network, Bridge: g.Bridge, HostOnBridge: g.HostOnBridge, Addresses: g.Address}}
-	}
-	return sp
-}
-
-// proxy is the guest's proxy when nothing is wrong with it.
-func (g guest) proxy() simhost.Proxy {
-	return simhost.Proxy{User: g.User, Password: g.Password, Delay: g.Delay, Jitter: g.Jitter}
-}
-
-// find returns the guests that "host/name" or a pattern of such means.
-func (s *Scenario) find(pattern string) []string {
-	var out []string
-	for _, id := range s.guestNames() {
-		if ok, err := path.Match(pattern, id); err == nil && ok {
-			out = append(out, id)
-		}
-	}
-	return out
 }

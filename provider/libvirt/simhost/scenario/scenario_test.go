@@ -77,7 +77,7 @@ func TestParse_problems(t *testing.T) {
 		{"after the end of a round", "repeat = \"10s\"\n" + step(`at = "10s"`, `what = "thaw"`, `whom = "kvm2"`), []string{"x.toml:11: step 1: at: 10s is not before the end of a round, 10s"}},
 		{"a card", step(`at = "1s"`, `what = "agent-lists"`, `whom = "kvm2/p-07"`, `interfaces = ["lo"]`), []string{`x.toml:13: step 1: interfaces: "lo" is not a card such as "eth0 52:54:00:00:00:01 10.0.0.21/24"`}},
 	}
-	tests = append(tests, outOfRange(step)...)
+	tests = append(append(tests, outOfRange(step)...), badPools()...)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := Parse("x.toml", []byte(tt.text), nil)

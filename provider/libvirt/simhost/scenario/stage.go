@@ -50,10 +50,15 @@ func (s *Scenario) Build() *Stage {
 				nets = append(nets, simhost.NetworkSpec{Name: n.Name, Bridge: n.Bridge, Gateway: n.Gateway[0], NoDHCP: n.NoDHCP, LeaseTime: n.LeaseTime})
 			}
 		}
+		made, pool := s.made(h.Name)
 		sim := simhost.New(simhost.Options{
 			Name: h.Name, Seed: s.seed, Networks: nets, Origin: st.origin,
 			MaxRequests: h.MaxRequests, Workers: h.Workers, ReadOnly: h.ReadOnly,
+			OnDefine: func(d *simhost.DomainSpec) { d.Proxy = made },
 		})
+		if pool {
+			sim.AddVolume("default", simhost.VolumeSpec{Name: BaseVolume, Format: "qcow2", Capacity: 1 << 30})
+		}
 		st.hosts = append(st.hosts, sim)
 		st.byName[h.Name] = sim
 	}
