@@ -132,10 +132,7 @@ func wanted(f vmFacts) decision {
 	case f.listed && !f.ownerKnown:
 		return decision{wait: "the mark of its domain has not been read yet"}
 	case f.listed && notOurs(f) != "":
-		if f.wish == wishGone || f.retired {
-			return decision{gone: true, why: notOurs(f)}
-		}
-		return decision{wait: notOurs(f), refused: f.order != 0}
+		return leftAlone(f)
 	case f.retired:
 		return removal(f, "it is not wanted any more")
 	case f.wish == wishGone:
@@ -178,6 +175,18 @@ func wanted(f vmFacts) decision {
 		return decision{job: jobStart, why: "its domain does not run"}.charged(f, "")
 	}
 	return decision{}
+}
+
+// leftAlone is what becomes of one whose domain may not be touched. Who has asked
+// for something is told so; where nothing was wanted but its end, that is all.
+func leftAlone(f vmFacts) decision {
+	switch {
+	case f.unreachable != "":
+		return decision{why: notOurs(f), wait: f.unreachable}
+	case f.order == 0 && (f.wish == wishGone || f.retired):
+		return decision{gone: true, why: notOurs(f)}
+	}
+	return decision{wait: notOurs(f), refused: f.order != 0}
 }
 
 // charged counts it against the budget, once for however many tries, and on

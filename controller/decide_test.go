@@ -67,6 +67,10 @@ func TestDecide(t *testing.T) {
 		"another controller's": {with(running, func(f *vmFacts) { f.owner = mark(func(o *model.Owner) { o.Controller = "c2" }) }),
 			decision{wait: "its domain is marked by another controller, c2: start with --takeover if that one is gone for good"}},
 		"another controller's, taken over": {with(running, func(f *vmFacts) { f.owner = mark(func(o *model.Owner) { o.Controller = "c2" }); f.takeover = true }), decision{}},
+		"its mark is lost, the link down": {with(running, func(f *vmFacts) { f.owner, f.wish, f.unreachable = model.Owner{}, wishGone, "the link to a is down" }),
+			decision{why: "a domain of its name is there, without virdeck's mark: it is left alone", wait: "the link to a is down"}},
+		"its mark is lost, and an operator has it deleted": {with(ordered(model.VerbDelete), func(f *vmFacts) { f.owner, f.wish = model.Owner{}, wishGone }),
+			decision{wait: "a domain of its name is there, without virdeck's mark: it is left alone", refused: true}},
 		"another uid": {with(running, func(f *vmFacts) { f.owner = mark(func(o *model.Owner) { o.UID = "u2" }); f.wish = wishGone }),
 			decision{gone: true, why: "a domain of its name has another uid, u2: it is left alone"}},
 

@@ -236,8 +236,12 @@ func (h *host) gone(p *proxy, now time.Time) {
 	switch {
 	case m.retired:
 		return // forgetGone takes it away
-	case m.adopted && (m.removed || !m.listed):
-		h.tellSame(p, note{what: "its VM is gone; virdeck did not make it, and cannot make another"}, now)
+	case m.adopted:
+		what := "its VM is gone; virdeck did not make it, and cannot make another"
+		if m.listed && !m.removed {
+			what = "is not managed any more: " + m.done.why
+		}
+		h.tellSame(p, note{what: what}, now)
 		h.fulfil(p, "removed")
 		p.m, p.spec.Backing, p.st = nil, model.BackingAdopted, status{}
 		h.settle(p, now)

@@ -85,6 +85,28 @@ func TestPromote_byTheMarkOfOthers(t *testing.T) {
 	})
 }
 
+// A promoted VM whose delete outlived a kill, and which another has marked
+// meanwhile: it is adopted again, and stands on its domain still.
+func TestPromoted_deletedAndMarkedByAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManaged(t, "a")
+		f.attic()
+		dying := f.mortal()
+		f.begin(1)
+		f.done(on(model.VerbManage, "attic"))
+		f.within(time.Minute, "managed", func() bool { m := f.proxy("attic").Managed; return m != nil && m.Owner.UID == m.UID })
+		d := f.sims["a"].Domain("attic")
+		mark := d.Metadata("urn:virdeck:owner:1", false)
+		f.Controller.host("a").setResting(true)
+		f.submit(on(model.VerbDelete, "attic"))
+		f.killed(dying)
+		d.SetMetadata("urn:virdeck:owner:1", "virdeck", strings.Replace(mark, f.id, "another", 1))
+		f.run()
+		f.within(time.Minute, "adopted again", func() bool { return f.proxy("attic").Managed == nil && f.in() == 1 })
+		f.during(time.Minute, "as it is", func() bool { return f.proxy("attic").Spec.Domain == "attic" && len(f.domains()) == 1 && d.ID() > 0 })
+	})
+}
+
 // A promoted VM that somebody has removed by hand: an operator's delete is done,
 // and nothing is made in its place.
 func TestPromoted_removedByHand(t *testing.T) {
