@@ -20,6 +20,9 @@ func (c *Controller) refuseAdopt(h *host, cmd model.Command) error {
 	case c.hostOf(a.Name) != nil:
 		return model.Refuse("there is a proxy %s already", a.Name)
 	}
+	if pool, ok := c.declared.Load().member(a.Name); ok {
+		return model.Refuse("%s is a name of the pool %s", a.Name, pool.Name)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, p := range h.proxies {
@@ -41,6 +44,11 @@ func (c *Controller) refuseAdopt(h *host, cmd model.Command) error {
 // adopt makes a domain a proxy, and remembers it: it is declared in the store,
 // not in the configuration.
 func (c *Controller) adopt(h *host, spec model.ProxySpec) error {
+	c.adopting.Lock()
+	defer c.adopting.Unlock()
+	if err := c.refuseAdopt(h, model.Command{Adopt: &spec}); err != nil { // somebody was faster
+		return err
+	}
 	a := store.Adopted{
 		Name: spec.Name, Host: h.name, Domain: spec.Domain, Port: spec.Port, Probe: spec.Probe, Pool: spec.Pool, Labels: spec.Labels, Creds: spec.Creds,
 	}

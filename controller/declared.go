@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"time"
 
 	"virdeck/model"
@@ -52,6 +53,24 @@ func (d *Declared) singles() map[model.ProxyName]model.ManagedSpec {
 		out[m.Name] = m
 	}
 	return out
+}
+
+// makes reports whether there is anything that virdeck makes.
+func (d *Declared) makes() bool { return len(d.Managed)+len(d.Pools) > 0 }
+
+// has reports whether a host is declared; the group of external proxies always is.
+func (d *Declared) has(h *host) bool {
+	return h.external() || slices.ContainsFunc(d.Hosts, func(hs HostSpec) bool { return hs.Name == h.name })
+}
+
+// member returns the pool that may have a member of a name.
+func (d *Declared) member(n model.ProxyName) (model.PoolSpec, bool) {
+	for _, p := range d.Pools {
+		if i, ok := p.Ordinal(n); ok && i <= p.Count+p.Surge {
+			return p, true
+		}
+	}
+	return model.PoolSpec{}, false
 }
 
 // pool returns a declared pool by name.

@@ -145,10 +145,10 @@ func (c *Controller) claimMarks(now time.Time) {
 		})
 	}
 	c.sightings.Store(s)
-	if c.fresh.Load() && s.unread == "" && !taking && c.settledOnce {
+	if c.fresh.Load() && s.unread == "" && !taking && c.settled.Load() {
 		c.fresh.Store(false) // from here on the store knows more than the marks
 	}
-	c.settledOnce = s.unread == ""
+	c.settled.Store(s.unread == "")
 }
 
 // readMarks notes the marked domains of the newest listing in s, returns those
@@ -157,7 +157,9 @@ func (h *host) readMarks(s *sightings) (found []model.Instance, unread string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, in := range h.marked {
-		s.on[in.Owner.UID] = append(s.on[in.Owner.UID], h.name)
+		if h.twin == "" {
+			s.on[in.Owner.UID] = append(s.on[in.Owner.UID], h.name)
+		}
 		if o := in.Owner; !h.c.ours(o) {
 			why := fmt.Sprintf("another controller, %s, has made %s on %s: start with --takeover if that one is gone for good", o.Controller, in.Name, h.name)
 			s.rivals[string(o.Proxy)] = why

@@ -83,6 +83,10 @@ func (h *host) noteOrphans() {
 		if in.Owner.SpecHash == adoptedHash || stands[in.Name] {
 			continue
 		}
+		// A mark that came with a copy: Create gives name and UUID by the owner.
+		if by := h.via().build.Identity(in.Owner); by.Domain != in.Name || by.UUID != in.UUID {
+			continue
+		}
 		o := orphan{}
 		if was := old[in.Owner.UID]; was != nil {
 			o = *was

@@ -131,7 +131,7 @@ func (h *host) record(p *proxy) store.Proxy {
 			r.SpecHash, r.Port = m.hash, p.spec.Port
 		}
 		switch {
-		case m.retired && m.grace.IsZero():
+		case m.retired && m.grace.IsZero() && m.pool != "":
 			r.Wish = store.WishDeleting
 		case m.wish == wishGone:
 			r.Wish = store.WishRemoved

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -30,7 +31,7 @@ func (c *Controller) poolsPass(now time.Time) {
 			}
 			dec.Drain, dec.Delete = nil, nil
 		}
-		c.carryOut(spec, dec, now)
+		dec.Waits = append(dec.Waits, c.carryOut(spec, dec, now)...)
 		views = append(views, c.poolView(spec, members, dec, now))
 	}
 	c.retirePools(d, now)
@@ -90,8 +91,18 @@ func (c *Controller) poolHosts(name string) []pool.Host {
 	return out
 }
 
-// carryOut does what the planner proposes.
-func (c *Controller) carryOut(spec model.PoolSpec, d pool.Decision, now time.Time) {
+// carryOut does what the planner proposes, and returns what keeps it from some.
+func (c *Controller) carryOut(spec model.PoolSpec, d pool.Decision, now time.Time) (waits []pool.Wait) {
+	held := func(a pool.Action) bool {
+		why := ""
+		if !a.Cause.Declared() {
+			why = c.budgetHold(a.Host, spec.Name, now)
+		}
+		if why != "" {
+			waits = append(waits, pool.Wait{Name: a.Name, Why: why})
+		}
+		return why != ""
+	}
 	for _, a := range d.Undrain {
 		c.onMember(a, func(h *host, p *proxy) {
 			p.m.poolDrain, p.m.poolWhy, p.m.drainEnd = time.Time{}, "", time.Time{}
@@ -99,7 +110,7 @@ func (c *Controller) carryOut(spec model.PoolSpec, d pool.Decision, now time.Tim
 		})
 	}
 	for _, a := range d.Drain {
-		if !a.Cause.Declared() && c.budgetHold(a.Host, spec.Name, now) != "" {
+		if held(a) {
 			continue
 		}
 		c.onMember(a, func(h *host, p *proxy) {
@@ -117,7 +128,11 @@ func (c *Controller) carryOut(spec model.PoolSpec, d pool.Decision, now time.Tim
 		})
 	}
 	for _, a := range d.Add {
-		if !a.Cause.Declared() && c.budgetHold(a.Host, spec.Name, now) != "" {
+		if h := c.hostOf(a.Name); h != nil {
+			waits = append(waits, pool.Wait{Name: a.Name, Why: fmt.Sprintf("another proxy of this name is on %s", h.name)})
+			continue
+		}
+		if held(a) {
 			continue
 		}
 		c.addMember(spec, a.Ordinal, a.Host)
@@ -126,6 +141,7 @@ func (c *Controller) carryOut(spec model.PoolSpec, d pool.Decision, now time.Tim
 		}
 		c.log.Info("pool member added", "pool", spec.Name, "proxy", string(a.Name), "host", string(a.Host), "why", a.Why)
 	}
+	return waits
 }
 
 // onMember runs f on a member with its host's lock held.

@@ -107,6 +107,7 @@ type Controller struct {
 
 	// Of managed VMs.
 	id        string      // of this controller, in marks
+	empty     bool        // the store began so
 	fresh     atomic.Bool // the store began empty, and the marks have not told yet what it forgot
 	stateMu   sync.Mutex
 	state     store.State                       // as it was loaded, less what is in use
@@ -119,9 +120,10 @@ type Controller struct {
 	plan      atomic.Pointer[[]model.PlanItem]
 	poolViews atomic.Pointer[[]model.PoolView]
 
-	sightings   atomic.Pointer[sightings]
-	settledOnce bool // all marks were read in the last pass; of manage alone
+	sightings atomic.Pointer[sightings]
+	settled   atomic.Bool // all marks were read in the last pass
 
+	adopting sync.Mutex // one at a time; before every other lock
 	saveMu   sync.Mutex // over dropped and beat, and while the store is written
 	dropped  map[model.ProxyName]bool
 	beat     time.Time // last heartbeat
@@ -147,7 +149,8 @@ func New(s Settings, d Deps) *Controller {
 		ledger: newBudget(d.Declared.Budget, d.State), audit: d.Audit, reload: d.Reload,
 	}
 	c.set.Store(&s)
-	c.fresh.Store(d.State.SavedAt.IsZero() && len(d.Declared.Managed)+len(d.Declared.Pools) > 0)
+	c.empty = d.State.SavedAt.IsZero()
+	c.fresh.Store(c.empty && d.Declared.makes())
 	c.declared.Store(&d.Declared)
 	if c.rand == nil {
 		c.rand = rand.Float64

@@ -24,13 +24,18 @@ func (c *Controller) Apply(d Declared, s Settings) error {
 	s.Fleet, s.Version, s.Demo, s.Observer, s.Takeover, s.DryRun, s.Workers =
 		was.Fleet, was.Version, was.Demo, was.Observer, was.Takeover, was.DryRun, was.Workers
 	c.set.Store(&s)
-	c.declared.Store(&d)
+	if old := c.declared.Swap(&d); c.empty && d.makes() && !old.makes() {
+		c.settled.Store(false) // what was declared until now has claimed no marks
+		c.fresh.Store(true)
+	}
 	c.ledger.set(d.Budget)
 	errs := c.applyHosts(&d)
 	want := d.singles()
 	var gone []*proxy
 	for _, h := range c.hosts() {
-		gone = append(gone, h.reapply(&d, want, time.Now())...)
+		if d.has(h) { // else it could not be let go yet, and its proxies go with it, not before
+			gone = append(gone, h.reapply(&d, want, time.Now())...)
+		}
 	}
 	c.drop(gone)
 	c.declare()
@@ -48,7 +53,7 @@ func (h *host) reapply(d *Declared, want map[model.ProxyName]model.ManagedSpec, 
 	defer h.mu.Unlock()
 	for _, p := range h.proxies {
 		if p.m != nil && p.m.pool != "" {
-			h.reapplyMember(p, d, now)
+			h.reapplyMember(p, d, want, now)
 			continue
 		}
 		w, ok := want[p.spec.Name]
@@ -61,7 +66,7 @@ func (h *host) reapply(d *Declared, want map[model.ProxyName]model.ManagedSpec, 
 		case made && managed:
 			h.letGo(p, fmt.Sprintf("is declared on %s now: its VM here goes first", w.Host), time.Time{}, now)
 		case made:
-			h.retire(p, now)
+			h.outdate(p, d, want, now)
 		case !ok && h.c.isConsoleAdopted(p.spec.Name):
 		case !ok || !h.stands(p, w.ProxySpec):
 			gone = append(gone, p)
@@ -88,6 +93,17 @@ func (h *host) stands(p *proxy, w model.ProxySpec) bool {
 	return false
 }
 
+// outdate lets go of a managed proxy that is not declared as what it is any more:
+// at once if its name is another proxy's now. The lock is held.
+func (h *host) outdate(p *proxy, d *Declared, want map[model.ProxyName]model.ManagedSpec, now time.Time) {
+	_, single := want[p.spec.Name]
+	if _, member := d.member(p.spec.Name); single || member {
+		h.letGo(p, "is declared as another proxy now: its VM goes first", time.Time{}, now)
+		return
+	}
+	h.retire(p, now)
+}
+
 // retire lets go of a managed proxy that is not declared any more, in case it was
 // a mistake after a grace. The lock is held.
 func (h *host) retire(p *proxy, now time.Time) {
@@ -108,10 +124,10 @@ func (h *host) letGo(p *proxy, why string, grace, now time.Time) {
 
 // reapplyMember takes in what the pool of a member says now; whether it has a
 // place in it is the planner's to say. The lock is held.
-func (h *host) reapplyMember(p *proxy, d *Declared, now time.Time) {
+func (h *host) reapplyMember(p *proxy, d *Declared, want map[model.ProxyName]model.ManagedSpec, now time.Time) {
 	spec, ok := d.pool(p.m.pool)
 	if !ok {
-		h.retire(p, now)
+		h.outdate(p, d, want, now)
 		return
 	}
 	if p.m.retired && !p.m.grace.IsZero() { // the pool has come back
@@ -142,9 +158,7 @@ func (h *host) respec(p *proxy, w model.ProxySpec, build model.BuildSpec, now ti
 // applyHosts adds, takes away and reopens hosts. What it could not do it does
 // the next time: it compares with what is, not with what was declared before.
 func (c *Controller) applyHosts(d *Declared) (errs []error) {
-	wanted := map[model.HostName]bool{}
 	for _, hs := range d.Hosts {
-		wanted[hs.Name] = true
 		h := c.host(hs.Name)
 		switch {
 		case h == nil:
@@ -156,7 +170,7 @@ func (c *Controller) applyHosts(d *Declared) (errs []error) {
 		}
 	}
 	for _, h := range c.hosts() {
-		if wanted[h.name] || h.external() {
+		if d.has(h) {
 			continue
 		}
 		if err := h.rest(reloadLimit); err != nil {

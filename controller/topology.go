@@ -65,13 +65,26 @@ func (c *Controller) declare() {
 			c.addProxy(t, p, nil)
 		}
 		for _, m := range d.Managed {
-			c.addManaged(t, m.ProxySpec, m.Template, managed{drain: singleDrain})
+			c.addSingle(t, m)
 		}
 		c.restoreMembers(t)
 		for _, a := range c.consoleAdopted() {
 			c.addProxy(t, adoptedSpec(a), nil)
 		}
 	})
+}
+
+// addSingle puts a managed proxy of no pool under its host. If its VM stands on
+// another one, by the store, it is put there first, to have that removed: there are
+// never two.
+func (c *Controller) addSingle(t *topology, m model.ManagedSpec) {
+	fresh := managed{drain: singleDrain}
+	r, ok := c.remembered(m.Name)
+	if ok && r.Backing == model.BackingManaged && r.UID != "" && r.Host != m.Host && t.byName[r.Host] != nil {
+		m.Host, fresh.retired = r.Host, true
+		fresh.drainEnd = time.Now().Add(fresh.drain)
+	}
+	c.addManaged(t, m.ProxySpec, m.Template, fresh)
 }
 
 // addManaged puts a managed proxy under its host; m is what is particular to it.
@@ -99,30 +112,74 @@ func (c *Controller) restoreMembers(t *topology) {
 // left.
 func (c *Controller) forgetGone() {
 	var gone []*proxy
+	wishes := map[model.ProxyName]wishes{}
 	for _, h := range c.hosts() {
 		h.each(func(p *proxy) {
 			if p.m != nil && p.m.retired && p.m.done.gone && p.m.busy == jobNone {
 				gone = append(gone, p)
+				wishes[p.spec.Name] = wishesOf(p)
 			}
 		})
 	}
-	if c.drop(gone); len(gone) > 0 {
-		c.declare() // perhaps elsewhere
+	if len(gone) == 0 {
+		return
 	}
+	c.drop(gone)
+	c.declare() // perhaps elsewhere
+	for _, p := range gone {
+		if h := c.hostOf(p.spec.Name); h != nil {
+			h.wish(p.spec.Name, wishes[p.spec.Name])
+		}
+	}
+}
+
+// wishes is what operators want of a proxy, wherever it is declared.
+type wishes struct {
+	drained bool
+	wish    wish
+}
+
+// wishesOf returns what is wanted of a managed proxy. The lock is held.
+func wishesOf(p *proxy) wishes { return wishes{p.drained, p.m.wish} }
+
+// wish takes over what operators wanted of a proxy on another host.
+func (h *host) wish(n model.ProxyName, w wishes) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.byName[n]
+	if p == nil {
+		return
+	}
+	p.drained = w.drained
+	if p.m != nil {
+		p.m.wish = w.wish
+	}
+	h.refresh(p, time.Now())
 }
 
 // shelve takes away the proxies of a host that is not declared any more. Their
 // VMs are there still, so their records stay: they go on from them if the host
 // comes back.
 func (c *Controller) shelve(h *host) {
-	_ = c.persist(time.Now()) // it is logged, and tried again
 	var ps []*proxy
+	var void []*order
 	h.each(func(p *proxy) {
 		ps = append(ps, p)
+		if p.m != nil { // what comes of an order is told now, and must not come true later
+			if o := h.void(p); o != nil {
+				void = append(void, o)
+			}
+		}
+	})
+	_ = c.persist(time.Now()) // it is logged, and tried again
+	h.each(func(p *proxy) {
 		r := h.record(p)
 		r.InRotation = false // that place is lost
 		c.remember(r)
 	})
+	for _, o := range void {
+		c.ops.close(o.op, model.OpCanceled, "overtaken: its host is not declared any more")
+	}
 	c.takeAway(ps)
 }
 
@@ -160,7 +217,7 @@ func (h *host) remove(p *proxy) {
 	delete(h.byName, p.spec.Name)
 	h.c.claims.take(p.spec.Name, netip.Addr{}, 0)
 	h.c.health.ForgetProxy(p.spec.Name)
-	if p.m != nil && p.m.wish == wishGone {
+	if p.m != nil && p.m.done.gone && p.m.wish == wishGone {
 		h.fulfil(p, "removed")
 	} else if p.m != nil && p.m.order != nil {
 		h.c.ops.close(p.m.order.op, model.OpCanceled, p.m.overtaken())
