@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -232,125 +231,6 @@ func TestUX06_managedKeysThatCannotActSayWhy(t *testing.T) {
 	}
 }
 
-// One of several queued operations is withdrawn by name; the engine's word about
-// it is a result and no error.
-func TestUX09_cancelOneOfSeveral(t *testing.T) {
-	c := newConsole(t, managedFleet(), 120, 40)
-	c.eng.publish(func(s *model.Snapshot) {
-		s.Ops = append(s.Ops, model.Op{ID: 9, Command: model.Command{Verb: model.VerbDelete, Host: "kvm3", Proxy: "web-3", By: "alice"}, State: model.OpQueued, Created: ago(2 * time.Second), Joined: 2})
-	})
-	c.pass(pollEvery)
-	c.press("o", "C")
-	if s := c.screen(t); lineOf(s, "cancel recreate web-2", "queued by bob") < 0 || lineOf(s, "cancel delete web-3", "queued by alice") < 0 {
-		t.Fatalf("\n%s", s)
-	}
-	c.typed("delete")
-	c.press("enter")
-	if s := c.screen(t); lineOf(s, "Withdraw delete of web-3?") < 0 || lineOf(s, "alice (you) asked for it 2s ago") < 0 || lineOf(s, "2 equal requests were folded into it.") < 0 {
-		t.Fatalf("\n%s", s)
-	}
-	c.press("y")
-	want := model.Command{Verb: model.VerbCancel, Op: 9, Host: "kvm3", Proxy: "web-3", By: "alice"}
-	if len(c.eng.cmds) != 1 || c.eng.cmds[0] != want {
-		t.Fatalf("sent %+v", c.eng.cmds)
-	}
-	c.eng.finish(model.OpCanceled, "withdrawn by alice")
-	c.pass(pollEvery)
-	if s := c.foot(t); s != " cancel web-3: withdrawn by alice" {
-		t.Errorf("%q", s)
-	}
-}
-
-// A page of a managed proxy says whose its VM is, what is done to it, and what
-// failed, as the host said it.
-func TestManagedPage(t *testing.T) {
-	c := at(t, "web-2", 160, 50)
-	c.press("enter")
-	for _, w := range []string{"uid           0b6e4f1d-web-2", "template      debian-small", "wanted 5be41c07d2aa, built 11aa22bb33cc: another", "fleet home, phase ready, created 3d ago", "controller c-77aa10", "run  it is to be there and to run"} {
-		if lineOf(c.screen(t), w) < 0 {
-			t.Errorf("no %q in\n%s", w, c.screen(t))
-		}
-	}
-	c = at(t, "web-5", 160, 50)
-	c.press("enter")
-	for _, w := range []string{"last error    host kvm3: define domain", "machine type 'pc-q35-99' is not supported", "next try      none before its spec changes, or r asks for one", "plan          it is declared and does not exist"} {
-		if lineOf(c.screen(t), w) < 0 {
-			t.Errorf("no %q in\n%s", w, c.screen(t))
-		}
-	}
-	c.eng.publish(func(s *model.Snapshot) {
-		v := *s.Hosts[2].Proxies[4].Managed
-		v.Latched, v.RetryAt, v.Fails = false, clock().Add(13*time.Second), 4
-		s.Hosts[2].Proxies[4].Managed = &v
-	})
-	c.pass(pollEvery)
-	if s := c.screen(t); lineOf(s, "next try      in 12s; 4 writes failed in a row") < 0 {
-		t.Errorf("\n%s", s)
-	}
-	c = at(t, "web-4", 80, 24)
-	c.press("e")
-	if s := c.screen(t); lineOf(s, "Its VM is being made: upload base image 43%") < 0 || lineOf(s, "under way     create 15s upload base image") < 0 {
-		t.Errorf("\n%s", s)
-	}
-}
-
-// What is told of a managed proxy is what virdeck does with it: it is made and
-// started again, other than an adopted one.
-func TestManagedStories(t *testing.T) {
-	c := newConsole(t, managedFleet(), 120, 40)
-	make1 := func(change func(*model.ProxyView)) *model.ProxyView {
-		p := proxy("web-1", "kvm3", model.StatePending, "")
-		managed(p)
-		change(p)
-		return p
-	}
-	for _, tt := range []struct {
-		name string
-		p    *model.ProxyView
-		want []string
-	}{
-		{"stopped by itself", make1(func(p *model.ProxyView) { p.Domain = model.DomainShutoff }), []string{"Its VM is shut off", "virdeck starts it again", "P shows"}},
-		{"stopped by an operator", make1(func(p *model.ProxyView) { p.Domain, p.Managed.Wish = model.DomainShutoff, "stop" }), []string{"An operator stopped it", "S starts it"}},
-		{"missing", make1(func(p *model.ProxyView) { p.Domain = model.DomainMissing }), []string{"virdeck makes it again", "within the budget"}},
-		{"deleted", make1(func(p *model.ProxyView) {
-			p.Domain, p.Managed.Wish, p.Managed.Plan = model.DomainMissing, "gone", "it is not wanted any more"
-		}), []string{"An operator had its VM deleted", "S makes it again"}},
-		{"retried", make1(func(p *model.ProxyView) {
-			p.Managed.LastError, p.Managed.RetryAt, p.Managed.Plan = "no space", clock().Add(9*time.Second), "x"
-		}), []string{"The last write for its VM failed: no space.", "tries again by itself in 9s", "r tries now"}},
-		{"removed", make1(func(p *model.ProxyView) {
-			p.State, p.Managed.Write, p.Managed.Step = model.StateDeleting, "delete", model.Progress{Step: "delete volume a"}
-		}), []string{"Its VM is being removed: delete volume a"}},
-		{"waits", make1(func(p *model.ProxyView) {
-			p.Domain, p.Managed.Plan = model.DomainUnknown, "it is declared and does not exist; the budget is used up"
-		}), []string{"Its VM is not there yet.", "the budget is used up"}},
-	} {
-		s := c.story(tt.p, c.snap.Hosts[2])
-		all := s.is + " " + s.did + " " + s.can
-		for _, w := range tt.want {
-			if !strings.Contains(all, w) {
-				t.Errorf("%s: no %q in %q", tt.name, w, all)
-			}
-		}
-		for _, w := range []string{"starts no VM", "defines no domain"} {
-			if strings.Contains(all, w) {
-				t.Errorf("%s: %q", tt.name, all)
-			}
-		}
-	}
-}
-
-func TestHostPage_orphansAndBudget(t *testing.T) {
-	c := newConsole(t, managedFleet(), 160, 50)
-	c.press("3", "shift+tab", "enter")
-	for _, words := range [][]string{{"budget        5 of 5 replacements used in 1h: used up, the next is free in 12m"}, {"home-web-9-77b0", "made for web-9", "found 3m ago", "still there: removed in 7m0s, after the grace for orphans"},
-		{"DOMAINS THAT NO PROXY DECLARES: A adopts one"}} {
-		if lineOf(c.screen(t), words...) < 0 {
-			t.Errorf("no %q in\n%s", words, c.screen(t))
-		}
-	}
-}
-
 // A managed proxy that has no VM can be started: that makes one. An adopted one
 // cannot.
 func TestUX05_startMakesWhatIsNotThere(t *testing.T) {
@@ -378,36 +258,6 @@ func TestUX05_startMakesWhatIsNotThere(t *testing.T) {
 	c.press("S")
 	if s := c.foot(t); !strings.Contains(s, "p-01: its domain is not defined on beelink") || c.dialog != nil {
 		t.Errorf("%q", s)
-	}
-}
-
-// A bad file can be read again, and is not offered as if it could be applied; a
-// long plan says what the question leaves out.
-func TestReload_badFileAndLongPlan(t *testing.T) {
-	c := newConsole(t, managedFleet(), 80, 24)
-	c.eng.publish(func(s *model.Snapshot) {
-		s.Notices = []model.Notice{{Reload: true, Level: model.NoticeWarn, Text: "the configuration file is not good, and nothing of it is applied: line 3: no value"}}
-	})
-	c.pass(pollEvery)
-	c.press("ctrl+r")
-	if s := c.screen(t); lineOf(s, "Read the configuration file again?") < 0 || lineOf(s, "line 3: no value") < 0 || lineOf(s, "[ cancel esc ]     read again y") < 0 {
-		t.Errorf("\n%s", s)
-	}
-	c.press("esc")
-	c.eng.publish(func(s *model.Snapshot) {
-		s.Notices[0].Plan = nil
-		for i := range 20 {
-			s.Notices[0].Plan = append(s.Notices[0].Plan, "change "+string(rune('a'+i)))
-		}
-	})
-	c.pass(pollEvery)
-	c.press("ctrl+r")
-	if s := c.screen(t); lineOf(s, "change h") < 0 || lineOf(s, "change i") >= 0 || lineOf(s, "and 12 more: P lists all") < 0 {
-		t.Errorf("\n%s", s)
-	}
-	c.press("esc", "P")
-	if s := c.screen(t); lineOf(s, "change q") < 0 {
-		t.Errorf("\n%s", s)
 	}
 }
 
