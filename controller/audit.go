@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"time"
 
 	"virdeck/model"
@@ -36,16 +37,34 @@ func (c *Controller) auditRefused(cmd model.Command, why error) {
 	}
 }
 
-// auditEnd writes down what became of a command.
-func (c *Controller) auditEnd(op model.Op) {
-	if c.audit == nil {
-		return
+// auditLoop writes down what became of commands, until ctx ends. Run writes down
+// what ends after that.
+func (c *Controller) auditLoop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.ops.news:
+			c.auditEnds()
+		}
 	}
-	phase := store.PhaseDone
-	if op.State != model.OpDone {
-		phase = store.PhaseFailed
-	}
-	if err := c.audit.Append(entry(op.Command, phase, op.Result)); err != nil {
-		c.log.Error("audit", "error", err.Error())
+}
+
+// auditEnds writes down what has ended since the last time. It is called by one
+// goroutine at a time, with no lock held.
+func (c *Controller) auditEnds() {
+	for _, op := range c.ops.takeEnded() {
+		if c.audit == nil {
+			continue
+		}
+		e := entry(op.Command, store.PhaseDone, op.Result)
+		if e.At = op.Ended.UTC(); op.State != model.OpDone {
+			e.Phase = store.PhaseFailed
+		}
+		c.guard("audit", func() {
+			if err := c.audit.Append(e); err != nil {
+				c.log.Error("audit", "error", err.Error())
+			}
+		})
 	}
 }

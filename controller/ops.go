@@ -26,8 +26,10 @@ type ops struct {
 	next model.OpID
 	list []model.Op
 	wg   sync.WaitGroup
-	// ended is told of each op that has ended, with no lock held.
-	ended func(model.Op)
+	// ended is what has ended and is not written down yet, in order: whoever ends
+	// an op may hold a host's lock, and must not wait for the disk.
+	ended []model.Op
+	news  chan struct{} // capacity 1: there is one more
 }
 
 // open adds a command, or joins an equal one that is under way.
@@ -55,18 +57,23 @@ func (o *ops) open(cmd model.Command, now time.Time) (id model.OpID, joined bool
 	return o.next, false
 }
 
-func (o *ops) edit(id model.OpID, f func(*model.Op)) {
+// edit changes an op that is under way; false if it has ended.
+func (o *ops) edit(id model.OpID, f func(*model.Op)) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range o.list {
-		if o.list[i].ID == id {
+		if o.list[i].ID == id && o.list[i].Ended.IsZero() {
 			f(&o.list[i])
+			return true
 		}
 	}
+	return false
 }
 
-func (o *ops) phase(id model.OpID, phase string) {
-	o.edit(id, func(op *model.Op) { op.State, op.Phase = model.OpRunning, phase })
+// phase shows what is being done for a command, which cannot be withdrawn from
+// then on; false if it has been.
+func (o *ops) phase(id model.OpID, phase string) bool {
+	return o.edit(id, func(op *model.Op) { op.State, op.Phase = model.OpRunning, phase })
 }
 
 // waits shows what a command waits for. One that has not begun can still be
@@ -85,17 +92,23 @@ func (o *ops) end(id model.OpID, err error, result string) {
 
 // close ends an op, once.
 func (o *ops) close(id model.OpID, state model.OpState, result string) {
-	var was model.Op
 	o.edit(id, func(op *model.Op) {
-		if !op.Ended.IsZero() {
-			return
-		}
 		op.State, op.Phase, op.Result, op.Ended = state, "", result, time.Now()
-		was = *op
+		o.ended = append(o.ended, *op)
+		select {
+		case o.news <- struct{}{}:
+		default:
+		}
 	})
-	if was.ID != 0 && o.ended != nil {
-		o.ended(was)
-	}
+}
+
+// takeEnded hands over what has ended since the last time.
+func (o *ops) takeEnded() []model.Op {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := o.ended
+	o.ended = nil
+	return out
 }
 
 // get returns an op by id.

@@ -24,9 +24,6 @@ func (h *host) power(p *proxy, v model.Verb, id model.OpID) {
 		h.c.ops.end(id, h.c.ctx.Err(), "")
 		return
 	}
-	if op, ok := h.c.ops.get(id); !ok || !op.Ended.IsZero() {
-		return // withdrawn while it waited
-	}
 	if err := h.beginAsked(); err != nil {
 		h.c.ops.end(id, err, "")
 		return
@@ -35,7 +32,9 @@ func (h *host) power(p *proxy, v model.Verb, id model.OpID) {
 	ctx, cancel := context.WithTimeout(h.c.ctx, powerLimit)
 	defer cancel()
 	domain := h.domainOf(p)
-	h.c.ops.phase(id, v.String()+" of domain "+domain)
+	if !h.c.ops.phase(id, v.String()+" of domain "+domain) {
+		return // withdrawn while it waited
+	}
 	h.c.touch()
 	var err error
 	switch v {

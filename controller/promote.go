@@ -109,7 +109,9 @@ func (c *Controller) remark(h *host, p *proxy, id model.OpID, doing string, writ
 	ctx, cancel := context.WithTimeout(c.ctx, powerLimit)
 	defer cancel()
 	domain := h.domainOf(p)
-	c.ops.phase(id, doing+" domain "+domain)
+	if !c.ops.phase(id, doing+" domain "+domain) {
+		return // withdrawn
+	}
 	if err := write(ctx, domain); err != nil {
 		c.ops.end(id, err, "")
 		return

@@ -159,7 +159,7 @@ func New(s Settings, d Deps) *Controller {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.claims = newClaims()
-	c.ops.ended = c.auditEnd
+	c.ops.news = make(chan struct{}, 1)
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.topo.Store(&topology{byName: map[model.HostName]*host{}, where: map[model.ProxyName]*host{}})
 	c.health = d.Health(c.onHealth)
@@ -211,6 +211,7 @@ func (c *Controller) Run(ctx context.Context) {
 	c.running.begin(ctx, c.hosts())
 	c.running.wg.Go(func() { c.retryClaims(ctx) })
 	c.running.wg.Go(func() { c.manage(ctx) })
+	c.running.wg.Go(func() { c.auditLoop(ctx) })
 	c.publishLoop(ctx)
 	c.stop()
 	c.running.wait()
@@ -218,6 +219,7 @@ func (c *Controller) Run(ctx context.Context) {
 		h.close()
 	}
 	c.ops.wait()
+	c.auditEnds()
 	c.beat = time.Time{}
 	_ = c.persist(time.Now()) // it is logged
 	c.publish()

@@ -22,6 +22,7 @@ type managedFleet struct {
 	*fleet
 	store *store.Memory
 	keep  Store // in place of store, for what is written
+	audit Audit // nil: there is none
 	decl  Declared
 }
 
@@ -100,7 +101,7 @@ func (f *managedFleet) run() {
 	if f.keep != nil {
 		keep = f.keep
 	}
-	f.launch(Deps{Declared: f.decl, State: state, Store: keep})
+	f.launch(Deps{Declared: f.decl, State: state, Store: keep, Audit: f.audit})
 }
 
 // begin runs what is declared until all n of it are in rotation, and nothing
