@@ -30,9 +30,9 @@ func TestAdopt_twiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newManaged(t, "a")
 		f.sims["a"].AddDomain(simhost.DomainSpec{Name: "attic", Running: true, NICs: bridge("10.9.0.1")})
+		f.audit = slowAudit{}
 		f.run()
 		f.within(30*time.Second, "seen", func() bool { return len(f.Snapshot().Hosts[0].Undeclared) == 1 })
-		f.audit = slowAudit{}
 		var wg sync.WaitGroup
 		ids := [2]model.OpID{}
 		for i, n := range []model.ProxyName{"p1", "p2"} {

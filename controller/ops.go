@@ -37,8 +37,7 @@ func (o *ops) open(cmd model.Command, now time.Time) (id model.OpID, joined bool
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range o.list {
-		c := o.list[i].Command
-		if o.list[i].Ended.IsZero() && c.Verb == cmd.Verb && c.Host == cmd.Host && c.Proxy == cmd.Proxy {
+		if o.list[i].Ended.IsZero() && same(o.list[i].Command, cmd) {
 			o.list[i].Joined++
 			return o.list[i].ID, true
 		}
@@ -55,6 +54,12 @@ func (o *ops) open(cmd model.Command, now time.Time) (id model.OpID, joined bool
 		})
 	}
 	return o.next, false
+}
+
+// same reports whether two commands ask for the same, whoever gave them.
+func same(a, b model.Command) bool {
+	return a.Verb == b.Verb && a.Host == b.Host && a.Proxy == b.Proxy &&
+		(a.Adopt == nil) == (b.Adopt == nil) && (a.Adopt == nil || a.Adopt.Equal(*b.Adopt))
 }
 
 // edit changes an op that is under way; false if it has ended.
