@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"virdeck/internal/problem"
+
+	"virdeck/model"
 )
 
 // onlyPlaces are settings that say where something is read from. What is read is
@@ -80,7 +82,7 @@ func start(x any) string {
 func value(x any) string {
 	switch v := x.(type) {
 	case time.Duration:
-		return short(v)
+		return model.Length(v)
 	case Size:
 		if v == 0 {
 			return "as the base"

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"virdeck/internal/problem"
+
+	"virdeck/model"
 )
 
 // SocketName is the name of the unix socket in Fleet.StateDir.
@@ -103,7 +105,7 @@ func (k *checker) durations() []durationRule {
 func (k *checker) pace() {
 	for _, r := range k.durations() {
 		if r.value < r.low || r.value > r.high {
-			k.problem(section(r.section, r.key), "%s is out of range; allowed: %s to %s", short(r.value), short(r.low), short(r.high))
+			k.problem(section(r.section, r.key), "%s is out of range; allowed: %s to %s", model.Length(r.value), model.Length(r.low), model.Length(r.high))
 		}
 	}
 	c, l, h := &k.c.Controller, &k.c.Link, &k.c.Health
@@ -116,7 +118,7 @@ func (k *checker) pace() {
 	k.number(section("health", "rise"), h.Rise, 1, 100)
 	k.number(section("health", "fall"), h.Fall, 1, 100)
 	if l.AgentResponseTimeout%time.Second != 0 {
-		k.problem(section("link", "agent_response_timeout"), "%s is not whole seconds; allowed: whole seconds, or \"0s\" to turn it off", short(l.AgentResponseTimeout))
+		k.problem(section("link", "agent_response_timeout"), "%s is not whole seconds; allowed: whole seconds, or \"0s\" to turn it off", model.Length(l.AgentResponseTimeout))
 	}
 	k.ordered("link", "backoff_min", l.BackoffMin, "backoff_max", l.BackoffMax)
 	k.ordered("link", "backoff_max", l.BackoffMax, "backoff_max_late", l.BackoffMaxLate)
@@ -130,9 +132,9 @@ func (k *checker) ordered(sect, a string, av time.Duration, b string, bv time.Du
 		return
 	}
 	if k.has(section(sect, a)) || !k.has(section(sect, b)) {
-		k.problem(section(sect, a), "%s is longer than %s, which is %s; allowed: at most that", short(av), b, short(bv))
+		k.problem(section(sect, a), "%s is longer than %s, which is %s; allowed: at most that", model.Length(av), b, model.Length(bv))
 	} else {
-		k.problem(section(sect, b), "%s is shorter than %s, which is %s; allowed: at least that", short(bv), a, short(av))
+		k.problem(section(sect, b), "%s is shorter than %s, which is %s; allowed: at least that", model.Length(bv), a, model.Length(av))
 	}
 }
 
@@ -281,15 +283,3 @@ func (k *checker) text(at keyPath, v string) {
 
 // control is true of C0, DEL and C1.
 func control(r rune) bool { return r < ' ' || r >= 0x7f && r <= 0x9f }
-
-// short is a duration without its zero parts: 1m instead of 1m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}

@@ -40,7 +40,7 @@ func (k *checker) pool(at keyPath, p *Pool, names map[string]keyPath) {
 	k.number(at.with("surge"), p.Surge, 0, 100)
 	k.available(at, p)
 	if low, high := 10*time.Minute, 10*365*24*time.Hour; p.MaxAge != 0 && (p.MaxAge < low || p.MaxAge > high) {
-		k.problem(at.with("max_age"), "%s is out of range; allowed: %s to %s, or \"0s\" for never", short(p.MaxAge), short(low), short(high))
+		k.problem(at.with("max_age"), "%s is out of range; allowed: %s to %s, or \"0s\" for never", model.Length(p.MaxAge), model.Length(low), model.Length(high))
 	}
 	k.span(at.with("drain_time"), p.DrainTime, 0, 24*time.Hour)
 	k.span(at.with("failover_after"), p.FailoverAfter, 30*time.Second, 24*time.Hour)
@@ -50,7 +50,7 @@ func (k *checker) pool(at keyPath, p *Pool, names map[string]keyPath) {
 // span bounds a duration of a pool.
 func (k *checker) span(at keyPath, v, low, high time.Duration) {
 	if v < low || v > high {
-		k.problem(at, "%s is out of range; allowed: %s to %s", short(v), short(low), short(high))
+		k.problem(at, "%s is out of range; allowed: %s to %s", model.Length(v), model.Length(low), model.Length(high))
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"virdeck/model"
 )
 
 // Warnings are settings of the file that are legal and suspicious, by line. The
@@ -31,7 +33,7 @@ func (k *checker) suspicions() []Problem {
 			used[h] = true
 		}
 		if n := replacements(p, c.Budget.Window); n > float64(c.Budget.PerPool) {
-			warn(section("pool", index(i), "max_age"), fmt.Sprintf("replaces %.1f members in %s, and budget.per_pool allows %d", n, short(c.Budget.Window), c.Budget.PerPool))
+			warn(section("pool", index(i), "max_age"), fmt.Sprintf("replaces %.1f members in %s, and budget.per_pool allows %d", n, model.Length(c.Budget.Window), c.Budget.PerPool))
 		}
 	}
 	for i := range c.Templates {

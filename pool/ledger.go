@@ -3,7 +3,6 @@ package pool
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"virdeck/model"
@@ -174,12 +173,5 @@ func (l *Ledger) prune(now time.Time) {
 
 // short is a duration in whole seconds, rounded up, without zero parts at its end.
 func short(d time.Duration) string {
-	text := max(0, (d + time.Second - 1).Truncate(time.Second)).String()
-	if t, ok := strings.CutSuffix(text, "m0s"); ok {
-		text = t + "m"
-	}
-	if t, ok := strings.CutSuffix(text, "h0m"); ok {
-		text = t + "h"
-	}
-	return text
+	return model.Length(max(0, (d + time.Second - 1).Truncate(time.Second)))
 }

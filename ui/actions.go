@@ -84,10 +84,17 @@ func orWord(s, other string) string {
 	return s
 }
 
-// submit hands commands to the engine and shows at once what became of them.
-func (m *Model) submit(cmds ...model.Command) {
+// mayOnlyLook reports whether this session changes nothing, and says so.
+func (m *Model) mayOnlyLook() bool {
 	if m.opts.ReadOnly {
 		m.warn("this session may only look")
+	}
+	return m.opts.ReadOnly
+}
+
+// submit hands commands to the engine and shows at once what became of them.
+func (m *Model) submit(cmds ...model.Command) {
+	if m.mayOnlyLook() {
 		return
 	}
 	if len(cmds) == 0 {

@@ -52,8 +52,7 @@ func adoptable(h *model.HostView) []string {
 func (m *Model) adopt() tea.Cmd {
 	h, why := m.hostHere()
 	switch {
-	case m.opts.ReadOnly:
-		m.warn("this session may only look")
+	case m.mayOnlyLook():
 	case h == nil:
 		m.hint(why)
 	case h.External:
@@ -73,8 +72,7 @@ func (m *Model) adopt() tea.Cmd {
 
 // openForm opens the form for a domain.
 func (m *Model) openForm(host model.HostName, domain string) tea.Cmd {
-	if m.opts.ReadOnly {
-		m.warn("this session may only look")
+	if m.mayOnlyLook() {
 		return nil
 	}
 	f := &form{host: host, domain: domain}

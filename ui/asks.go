@@ -20,8 +20,7 @@ func (m *Model) reconnect() {
 	case h.External:
 		m.hint("external proxies have no link: nothing to reconnect")
 		return
-	case m.opts.ReadOnly:
-		m.warn("this session may only look")
+	case m.mayOnlyLook():
 		return
 	}
 	cmd := model.Command{Verb: model.VerbReconnect, Host: h.Name, SeenGen: h.Link.Generation}
@@ -132,8 +131,7 @@ func (m *Model) stop() {
 
 // askVM asks before a verb that changes VMs.
 func (m *Model) askVM(v model.Verb, word, consequence string, refuse func(*model.ProxyView) string) {
-	if m.opts.ReadOnly {
-		m.warn("this session may only look")
+	if m.mayOnlyLook() {
 		return
 	}
 	ps, why := m.targets()

@@ -66,6 +66,10 @@ func (e *fakeEngine) publish(change func(*model.Snapshot)) {
 		c.Proxies = nil
 		for _, p := range h.Proxies {
 			q := *p
+			if p.Managed != nil {
+				v := *p.Managed
+				q.Managed = &v
+			}
 			c.Proxies = append(c.Proxies, &q)
 		}
 		s.Hosts = append(s.Hosts, &c)

@@ -70,8 +70,8 @@ func (m *Model) budgetWords(b model.BudgetView) (short, long string, out bool) {
 	if b.Window <= 0 && b.Of <= 0 {
 		return "-", "not known yet", false
 	}
-	short = fmt.Sprintf("%d/%d in %s", b.Used, b.Of, length(b.Window))
-	long = fmt.Sprintf("%d of %s used in %s", b.Used, count(b.Of, "replacement", "replacements"), length(b.Window))
+	short = fmt.Sprintf("%d/%d in %s", b.Used, b.Of, model.Length(b.Window))
+	long = fmt.Sprintf("%d of %s used in %s", b.Used, count(b.Of, "replacement", "replacements"), model.Length(b.Window))
 	if b.Of <= 0 {
 		return short, "0: nothing is replaced unless an operator asks for it", true
 	}
@@ -80,17 +80,4 @@ func (m *Model) budgetWords(b model.BudgetView) (short, long string, out bool) {
 	}
 	in := orWord(m.until(b.Next), "a moment")
 	return short + ", next " + in, long + ": used up, the next is free in " + in, true
-}
-
-// length writes a length of time that somebody has set: exactly, and without
-// zeros at its end.
-func length(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }

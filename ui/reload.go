@@ -28,8 +28,7 @@ func (m *Model) reloadNotice() (model.Notice, bool) {
 // changes. Without an announced change there is nothing that could be shown, and
 // nothing is offered.
 func (m *Model) reload() {
-	if m.opts.ReadOnly {
-		m.warn("this session may only look")
+	if m.mayOnlyLook() {
 		return
 	}
 	n, ok := m.reloadNotice()
@@ -77,8 +76,7 @@ func (m *Model) queued() []model.Op {
 // question, one of several by name.
 func (m *Model) cancel() tea.Cmd {
 	switch ops := m.queued(); {
-	case m.opts.ReadOnly:
-		m.warn("this session may only look")
+	case m.mayOnlyLook():
 	case len(ops) == 0:
 		m.hint("no operation is queued: what has begun is not called off")
 	case len(ops) == 1:
@@ -91,8 +89,7 @@ func (m *Model) cancel() tea.Cmd {
 
 // askCancel asks before an operation is withdrawn: it may be somebody else's.
 func (m *Model) askCancel(id model.OpID) {
-	if m.opts.ReadOnly {
-		m.warn("this session may only look")
+	if m.mayOnlyLook() {
 		return
 	}
 	find := func(m *Model) (model.Op, string) {

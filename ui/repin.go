@@ -14,8 +14,7 @@ func (m *Model) repin() {
 	case h == nil:
 		m.hint(why)
 		return
-	case m.opts.ReadOnly:
-		m.warn("this session may only look")
+	case m.mayOnlyLook():
 		return
 	}
 	cmd := model.Command{Verb: model.VerbRepin, Host: h.Name}

@@ -20,8 +20,7 @@ type savedMsg struct {
 
 // saveLog writes what the log shows to a file of its own in the current directory.
 func (m *Model) saveLog() tea.Cmd {
-	if m.opts.ReadOnly {
-		m.warn("this session may only look")
+	if m.mayOnlyLook() {
 		return nil
 	}
 	text, n := m.logText(m.logHere())

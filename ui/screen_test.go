@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/vt"
 
 	"virdeck/internal/screenshot"
+	"virdeck/model"
 )
 
 var (
@@ -125,43 +126,50 @@ func TestGoldenScreens(t *testing.T) {
 	}
 }
 
-// The same screen in each of the looks, with its escape sequences.
+// look is a terminal and what the operator has set of the colours.
+type look struct {
+	name    string
+	dark    bool
+	profile colorprofile.Profile
+	ascii   bool
+}
+
+func looks() []look {
+	return []look{
+		{"dark", true, colorprofile.TrueColor, false},
+		{"light", false, colorprofile.TrueColor, false},
+		{"nocolor", true, colorprofile.ASCII, false},
+		{"ascii", true, colorprofile.TrueColor, true},
+	}
+}
+
+// golden compares a screen in this look with a file, with its escape sequences.
+func (l look) golden(t *testing.T, name string, snap *model.Snapshot, wh [2]int, keys ...string) {
+	t.Helper()
+	c := newConsole(t, snap, wh[0], wh[1], func(o *Options) {
+		o.ASCII = l.ascii
+		o.Background = BackgroundLight
+		if l.dark {
+			o.Background = BackgroundDark
+		}
+	})
+	c.Update(tea.ColorProfileMsg{Profile: l.profile})
+	c.press(keys...)
+	content := c.View().Content
+	golden(t, name+".ansi", content)
+	em := emulate(t, content, wh[0], wh[1])
+	picture(t, name, em, !l.dark)
+	if l.profile == colorprofile.ASCII && strings.Contains(content, "38;") {
+		t.Error("a colour in a terminal without")
+	}
+	if i := strings.IndexFunc(shown(em), func(r rune) bool { return r > 0x7e }); l.ascii && i >= 0 {
+		t.Errorf("%q on an ASCII screen", shown(em)[i:])
+	}
+}
+
+// The same screen in each of the looks.
 func TestGoldenLooks(t *testing.T) {
-	for name, look := range map[string]struct {
-		dark    bool
-		profile colorprofile.Profile
-		ascii   bool
-	}{
-		"dark":    {true, colorprofile.TrueColor, false},
-		"light":   {false, colorprofile.TrueColor, false},
-		"indexed": {true, colorprofile.ANSI256, false},
-		"sixteen": {true, colorprofile.ANSI, false},
-		"nocolor": {true, colorprofile.ASCII, false},
-		"ascii":   {true, colorprofile.TrueColor, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newConsole(t, fleet(), 120, 30, func(o *Options) {
-				o.ASCII = look.ascii
-				o.Background = BackgroundLight
-				if look.dark {
-					o.Background = BackgroundDark
-				}
-			})
-			c.Update(tea.ColorProfileMsg{Profile: look.profile})
-			content := c.View().Content
-			golden(t, "look-"+name+".ansi", content)
-			em := emulate(t, content, 120, 30)
-			picture(t, "look-"+name, em, !look.dark)
-			if look.profile == colorprofile.ASCII && strings.Contains(content, "38;") {
-				t.Error("a colour in a terminal without")
-			}
-			if look.ascii {
-				for _, r := range shown(em) {
-					if r > 0x7e {
-						t.Errorf("%q on an ASCII screen", r)
-					}
-				}
-			}
-		})
+	for _, l := range append(looks(), look{"indexed", true, colorprofile.ANSI256, false}, look{"sixteen", true, colorprofile.ANSI, false}) {
+		t.Run(l.name, func(t *testing.T) { l.golden(t, "look-"+l.name, fleet(), [2]int{120, 30}) })
 	}
 }

@@ -26,9 +26,8 @@ func TestManagedPage(t *testing.T) {
 		}
 	}
 	c.eng.publish(func(s *model.Snapshot) {
-		v := *s.Hosts[2].Proxies[4].Managed
+		v := s.Hosts[2].Proxies[4].Managed
 		v.Latched, v.RetryAt, v.Fails = false, clock().Add(13*time.Second), 4
-		s.Hosts[2].Proxies[4].Managed = &v
 	})
 	c.pass(pollEvery)
 	if s := c.screen(t); lineOf(s, "next try      in 12s; 4 writes failed in a row") < 0 {

@@ -101,9 +101,7 @@ func TestUX04_managedActsAreCheckedAgain(t *testing.T) {
 		want   string
 	}{
 		{"another VM", func(c *console) { c.press("X") }, "web-1", func(s *model.Snapshot) {
-			v := *s.Hosts[2].Proxies[0].Managed
-			v.UID = "another"
-			s.Hosts[2].Proxies[0].Managed = &v
+			s.Hosts[2].Proxies[0].Managed.UID = "another"
 		}, "not done: web-1 has another VM since you asked"},
 		{"not managed any more", func(c *console) { c.press("delete") }, "web-1", func(s *model.Snapshot) { s.Hosts[2].Proxies[0].Managed = nil }, "not done: web-1 is not managed any more"},
 		{"gone", func(c *console) { c.press("delete") }, "web-1", func(s *model.Snapshot) { s.Hosts[2].Proxies = s.Hosts[2].Proxies[1:] }, "not done: web-1 is gone"},
@@ -205,12 +203,9 @@ func TestUX06_managedKeysThatCannotActSayWhy(t *testing.T) {
 	c := at(t, "web-1", 120, 40)
 	c.eng.publish(func(s *model.Snapshot) {
 		s.Notices, s.Ops = nil, nil
-		v := *s.Hosts[2].Proxies[0].Managed
-		v.Wish = "gone"
-		s.Hosts[2].Proxies[0].Managed = &v
-		w := *s.Hosts[2].Proxies[1].Managed
+		s.Hosts[2].Proxies[0].Managed.Wish = "gone"
+		w := s.Hosts[2].Proxies[1].Managed
 		w.Template, w.Adopted = "", true
-		s.Hosts[2].Proxies[1].Managed = &w
 	})
 	c.pass(pollEvery)
 	for _, tt := range []struct {
@@ -236,9 +231,8 @@ func TestUX06_managedKeysThatCannotActSayWhy(t *testing.T) {
 func TestUX05_startMakesWhatIsNotThere(t *testing.T) {
 	c := at(t, "web-5", 120, 40)
 	c.eng.publish(func(s *model.Snapshot) {
-		v := *s.Hosts[2].Proxies[4].Managed
+		v := s.Hosts[2].Proxies[4].Managed
 		v.Latched, v.Wish = false, "gone"
-		s.Hosts[2].Proxies[4].Managed = &v
 		s.Hosts[0].Proxies[0].Domain = model.DomainMissing
 	})
 	c.pass(pollEvery)
@@ -265,9 +259,8 @@ func TestUX05_startMakesWhatIsNotThere(t *testing.T) {
 func TestUX04_deleteOfAPromotedOneIsForGood(t *testing.T) {
 	c := at(t, "web-2", 120, 40)
 	c.eng.publish(func(s *model.Snapshot) {
-		v := *s.Hosts[2].Proxies[1].Managed
+		v := s.Hosts[2].Proxies[1].Managed
 		v.Template, v.Adopted = "", true
-		s.Hosts[2].Proxies[1].Managed = &v
 	})
 	c.pass(pollEvery)
 	says := func() string {
@@ -284,9 +277,8 @@ func TestUX04_deleteOfAPromotedOneIsForGood(t *testing.T) {
 	c.press("esc")
 	c.eng.publish(func(s *model.Snapshot) {
 		p := s.Hosts[2].Proxies[1]
-		v := *p.Managed
-		v.Wish, v.Plan = "gone", "it is not wanted any more"
-		p.Managed, p.State, p.Domain, p.Health.InRotation, p.IP = &v, model.StatePending, model.DomainMissing, false, netip.Addr{}
+		p.Managed.Wish, p.Managed.Plan = "gone", "it is not wanted any more"
+		p.State, p.Domain, p.Health.InRotation, p.IP = model.StatePending, model.DomainMissing, false, netip.Addr{}
 	})
 	c.pass(pollEvery)
 	c.press("S")
@@ -302,9 +294,7 @@ func TestUX04_deleteOfAPromotedOneIsForGood(t *testing.T) {
 		t.Errorf("%+v", tale)
 	}
 	c.eng.publish(func(s *model.Snapshot) {
-		v := *s.Hosts[2].Proxies[1].Managed
-		v.Wish = "run"
-		s.Hosts[2].Proxies[1].Managed = &v
+		s.Hosts[2].Proxies[1].Managed.Wish = "run"
 	})
 	c.pass(pollEvery)
 	c.marks["web-1"], c.marks["web-2"] = struct{}{}, struct{}{}

@@ -58,8 +58,7 @@ func (m *Model) mayWrite() string {
 // askManaged asks before a verb that removes VMs. One needs a yes; several need a
 // name that has to be typed.
 func (m *Model) askManaged(v model.Verb, title, word string, refuse func(*model.ProxyView) string, consequence func(n int) string) {
-	if m.opts.ReadOnly {
-		m.warn("this session may only look")
+	if m.mayOnlyLook() {
 		return
 	}
 	ps, why := m.targets()
@@ -210,8 +209,7 @@ func (m *Model) manage() {
 // askOne asks before a verb about the one proxy under the cursor or on the page;
 // marks do not count.
 func (m *Model) askOne(v model.Verb, refuse func(*model.ProxyView) string, words func(*model.ProxyView) (string, []line)) {
-	if m.opts.ReadOnly {
-		m.warn("this session may only look")
+	if m.mayOnlyLook() {
 		return
 	}
 	p, why := m.here()
