@@ -138,7 +138,7 @@ func TestOutstanding(t *testing.T) {
 	type came struct {
 		kind, status uint32
 		empty        bool
-		want         string // "pass", "drop", or the error
+		want         string // "pass", "drop", "answer, pass", or the error
 	}
 	const gone = "an answer to procedure 209 with serial 3, which nothing waits for"
 	for name, tt := range map[string]struct {
@@ -152,7 +152,17 @@ func TestOutstanding(t *testing.T) {
 		"a download that fails": {procDownload, []came{
 			{typeReply, statusOK, true, "pass"}, {typeStream, statusContinue, false, "pass"}, {typeStream, statusError, false, "pass"}, {typeStream, statusContinue, false, "drop"}}},
 		"a download that is refused": {procDownload, []came{{typeReply, statusError, false, "pass"}, {typeStream, statusContinue, false, gone}}},
-		"answered twice":             {procDownload, []came{{typeReply, statusOK, true, "pass"}, {typeReply, statusOK, true, gone}}},
+		"a download that overtakes its answer": {procDownload, []came{
+			{typeStream, statusContinue, false, "answer, pass"}, {typeStream, statusContinue, false, "pass"}, {typeReply, statusOK, true, "drop"},
+			{typeStream, statusContinue, false, "pass"}, {typeStream, statusContinue, true, "pass"}, {typeReply, statusOK, true, gone}}},
+		"a download that is over before its answer": {procDownload, []came{
+			{typeStream, statusContinue, false, "answer, pass"}, {typeStream, statusContinue, true, "pass"}, {typeReply, statusOK, true, "drop"},
+			{typeStream, statusOK, true, "drop"}, {typeReply, statusOK, true, gone}}},
+		"an upload that fails before its answer": {procUpload, []came{
+			{typeStream, statusError, false, "answer, pass"}, {typeReply, statusOK, true, "drop"}, {typeStream, statusOK, true, "drop"}}},
+		"a download that is refused after all": {procDownload, []came{
+			{typeStream, statusContinue, false, "answer, pass"}, {typeReply, statusError, false, "pass"}, {typeStream, statusContinue, false, gone}}},
+		"answered twice": {procDownload, []came{{typeReply, statusOK, true, "pass"}, {typeReply, statusOK, true, gone}}},
 	} {
 		var o outstanding
 		o.sent(header(typeCall, tt.proc, 3))
@@ -161,8 +171,8 @@ func TestOutstanding(t *testing.T) {
 			t.Errorf("%s: a frame of a stream was taken for a call", name)
 		}
 		for i, f := range tt.frames {
-			pass, err := o.answered(tt.proc, f.kind, 3, f.status, f.empty)
-			got := map[bool]string{true: "pass", false: "drop"}[pass]
+			v, err := o.answered(tt.proc, f.kind, 3, f.status, f.empty)
+			got := map[verdict]string{drop: "drop", pass: "pass", passAnswered: "answer, pass"}[v]
 			if err != nil {
 				got = err.Error()
 			}

@@ -333,11 +333,14 @@ func (f *frameConn) body(h []byte, n int64) error {
 		return err
 	}
 	frame := b.Bytes()
-	pass, err := f.asked.inspect(frame)
-	if !pass {
+	v, err := f.asked.inspect(frame)
+	if v == drop {
 		return err
 	}
-	if f.rbuf = frame; binary.BigEndian.Uint32(frame[16:]) != typeMessage {
+	if f.rbuf = frame; v == passAnswered {
+		f.rbuf = append(answerBefore(frame), frame...)
+	}
+	if binary.BigEndian.Uint32(frame[16:]) != typeMessage {
 		f.lived()
 	}
 	if binary.BigEndian.Uint32(frame[24:]) == statusOK {

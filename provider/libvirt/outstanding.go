@@ -11,6 +11,11 @@ import (
 // and decodes it as that caller's; a second answer to one call can stop it for
 // good. So an answer must fit a call: its serial, its procedure, and only once.
 //
+// A stream may begin before the call that opens it is answered: libvirt sends its
+// data from another thread. go-libvirt would take the first of it for the answer
+// and the answer for the end, and can be stopped for good by what still comes. So
+// it is given an answer of ours first, and the daemon's own is dropped.
+//
 // A call whose caller has left is waited for like any other: its answer still
 // comes. Safe for concurrent use.
 type outstanding struct {
@@ -23,7 +28,17 @@ type waited struct {
 	proc uint32
 	over bool // a stream that has ended; what still comes of it is dropped
 	open bool // the call of a stream was answered, and its stream goes on
+	owed bool // the stream has begun before that, and the daemon's answer comes yet
 }
+
+// verdict is what becomes of a frame.
+type verdict int
+
+const (
+	drop         verdict = iota
+	pass                 // hand it on
+	passAnswered         // hand it on after an answer of ours to its call
+)
 
 // sent notes a frame that goes out, by its header.
 func (o *outstanding) sent(header []byte) {
@@ -40,32 +55,38 @@ func (o *outstanding) sent(header []byte) {
 }
 
 // answered judges a frame of type reply or stream by what is waited for, and
-// notes it. It reports whether to hand the frame on; an error condemns the
-// connection.
-func (o *outstanding) answered(proc, kind, serial, status uint32, empty bool) (pass bool, err error) {
+// notes it. An error condemns the connection.
+func (o *outstanding) answered(proc, kind, serial, status uint32, empty bool) (verdict, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w, ok := o.calls[serial]
 	switch {
-	case !ok || kind == typeReply && (w.open || w.over):
-		return false, fmt.Errorf("an answer to procedure %d with serial %d, which nothing waits for", proc, serial)
+	case !ok || kind == typeReply && (w.open || w.over) && !w.owed:
+		return drop, fmt.Errorf("an answer to procedure %d with serial %d, which nothing waits for", proc, serial)
 	case w.proc != proc:
-		return false, fmt.Errorf("an answer to procedure %d with the serial of a call of procedure %d", proc, w.proc)
+		return drop, fmt.Errorf("an answer to procedure %d with the serial of a call of procedure %d", proc, w.proc)
+	case kind == typeReply && w.owed && status == statusOK:
+		w.owed = false
+		o.calls[serial] = w
+		return drop, nil // it is told already
 	case w.over:
-		return false, nil // libvirt itself ignores what comes after the end of a stream
+		return drop, nil // libvirt itself ignores what comes after the end of a stream
 	}
 	streams := proc == procUpload || proc == procDownload
+	v := pass
+	if kind == typeStream && streams && !w.open {
+		w.open, w.owed, v = true, true, passAnswered
+	}
 	switch {
 	case kind == typeReply && streams && status == statusOK:
 		w.open = true
 	case kind == typeStream && status == statusContinue && !empty:
-		return true, nil
 	case kind == typeStream && streams: // its end: the word for it, an error, or nothing more to read
-		w = waited{proc: proc, over: true}
+		w.over = true
 	default:
 		delete(o.calls, serial)
-		return true, nil
+		return v, nil
 	}
 	o.calls[serial] = w
-	return true, nil
+	return v, nil
 }

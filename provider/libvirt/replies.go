@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 )
@@ -190,23 +191,23 @@ func eventShape(proc uint32) (shape, bool) {
 // message, and the level.
 func errorShape(w *walk) bool { return seq(word, word, word, text, word)(w) }
 
-// inspect reports whether a whole frame of the remote program may be handed to
-// the decoder: it is an answer that a call waits for, or an event, and has the
+// inspect judges whether a whole frame of the remote program may be handed to the
+// decoder: it is an answer that a call waits for, or an event, and has the
 // form of it. A message that nobody subscribed to is dropped without an error.
 //
 // Events come as messages alone: go-libvirt tells them by their procedure, but
 // no call has such a procedure, so that no answer can pass for one.
-func (o *outstanding) inspect(frame []byte) (pass bool, err error) {
+func (o *outstanding) inspect(frame []byte) (verdict, error) {
 	proc, kind, status := binary.BigEndian.Uint32(frame[12:]), binary.BigEndian.Uint32(frame[16:]), binary.BigEndian.Uint32(frame[24:])
 	if p := binary.BigEndian.Uint32(frame[4:]); p != remoteProgram {
-		return false, fmt.Errorf("a frame of program %#x, which was never asked for", p)
+		return drop, fmt.Errorf("a frame of program %#x, which was never asked for", p)
 	}
 	var s shape
 	var known bool
 	switch {
 	case kind == typeMessage:
 		if s, known = eventShape(proc); !known {
-			return false, nil
+			return drop, nil
 		}
 	case kind == typeStream && (status == statusOK || status == statusContinue) && (proc == procUpload || proc == procDownload): // data, or the end
 		s, known = nothing, true
@@ -216,16 +217,27 @@ func (o *outstanding) inspect(frame []byte) (pass bool, err error) {
 		s, known = replyShape(proc)
 	}
 	if !known {
-		return false, fmt.Errorf("a frame of type %d and status %d for procedure %d, which was never asked for", kind, status, proc)
+		return drop, fmt.Errorf("a frame of type %d and status %d for procedure %d, which was never asked for", kind, status, proc)
 	}
+	v := pass
 	if kind != typeMessage {
 		serial := binary.BigEndian.Uint32(frame[20:])
-		if pass, err := o.answered(proc, kind, serial, status, len(frame) == frameHeader); !pass {
-			return false, err
+		var err error
+		if v, err = o.answered(proc, kind, serial, status, len(frame) == frameHeader); v == drop {
+			return drop, err
 		}
 	}
 	if !s(&walk{frame[frameHeader:]}) {
-		return false, fmt.Errorf("the answer to procedure %d is garbled: it announces more than it holds", proc)
+		return drop, fmt.Errorf("the answer to procedure %d is garbled: it announces more than it holds", proc)
 	}
-	return true, nil
+	return v, nil
+}
+
+// answerBefore is the answer that opens the stream which a frame belongs to.
+func answerBefore(frame []byte) []byte {
+	b := bytes.Clone(frame[:frameHeader])
+	for at, w := range map[int]uint32{0: frameHeader, 16: typeReply, 24: statusOK} {
+		binary.BigEndian.PutUint32(b[at:], w)
+	}
+	return b
 }

@@ -66,9 +66,9 @@ func TestInspect(t *testing.T) {
 	for _, tt := range tests {
 		var o outstanding // one that waits for just this answer
 		o.sent(header(typeCall, binary.BigEndian.Uint32(tt.frame[12:]), 7))
-		pass, err := o.inspect(tt.frame)
-		if pass != tt.pass || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
-			t.Errorf("%s: %v, %v; want %v, %q", tt.name, pass, err, tt.pass, tt.err)
+		v, err := o.inspect(tt.frame)
+		if v != drop != tt.pass || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
+			t.Errorf("%s: %v, %v; want %v, %q", tt.name, v, err, tt.pass, tt.err)
 		}
 	}
 }

@@ -96,7 +96,15 @@ func (c *conn) run(h header, args []byte) {
 		return
 	}
 	out := frame(reply, data)
-	if f != nil && f.Kind != FaultDelay && f.Kind != FaultHang {
+	switch {
+	case f == nil, f.Kind == FaultDelay, f.Kind == FaultHang:
+	case f.Kind == FaultOvertaken:
+		n := min(f.Frames, len(k.then))
+		for _, b := range k.then[:n] {
+			c.send(outgoing{data: b})
+		}
+		k.then = k.then[n:]
+	default:
 		c.after(f, reply, out, done)
 		return
 	}
@@ -215,7 +223,7 @@ func (k *call) before(f *installed, reply header, done func()) bool {
 	case FaultCutBefore:
 		k.conn.close()
 		return false
-	case FaultCutReply, FaultCutInside, FaultGarbage, FaultNoise, FaultShort, FaultHuge, FaultCutStream:
+	case FaultCutReply, FaultCutInside, FaultGarbage, FaultNoise, FaultShort, FaultHuge, FaultCutStream, FaultOvertaken:
 	}
 	return true
 }
@@ -223,7 +231,7 @@ func (k *call) before(f *installed, reply header, done func()) bool {
 // after applies what a fault does to the answer.
 func (c *conn) after(f *installed, reply header, out []byte, done func()) {
 	switch f.Kind {
-	case FaultError, FaultHang, FaultDelay, FaultCutBefore, FaultCutStream:
+	case FaultError, FaultHang, FaultDelay, FaultCutBefore, FaultCutStream, FaultOvertaken:
 		c.send(outgoing{data: out, done: done})
 	case FaultCutReply:
 		c.close()

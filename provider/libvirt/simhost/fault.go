@@ -37,6 +37,9 @@ const (
 	// when half of its next packet is written, a download when half is sent. It
 	// hits streams alone; Proc may tell which.
 	FaultCutStream
+	// FaultOvertaken sends the first Fault.Frames packets of a download before the
+	// answer to its call, as libvirt does now and then: another thread sends them.
+	FaultOvertaken
 )
 
 // A Fault is something that goes wrong with calls.
@@ -51,6 +54,9 @@ type Fault struct {
 	Error Error
 	// Delay is how long FaultDelay waits.
 	Delay time.Duration
+	// Frames is how many packets overtake, the empty one at the end included, for
+	// FaultOvertaken.
+	Frames int
 	// Times is how many calls it hits before it is spent; zero means no limit.
 	Times int
 	// After is how many calls that fit it lets pass before it hits the first.
