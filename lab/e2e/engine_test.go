@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -52,16 +54,20 @@ func configure(t *testing.T, s settings) string {
 
 // engine is a running virdeck under watch.
 type engine struct {
-	t      *testing.T
-	start  time.Time
-	signal func(os.Signal) error // to the process; nil where it is not ours
+	t       *testing.T
+	start   time.Time
+	signal  func(os.Signal) error // to the process; nil where it is not ours
+	end     func()                // ends the process, which must do so cleanly; once
+	kill    func()                // SIGKILL; nil where it is not ours
+	unwatch func()                // ends the watch
 	*Timeline
 }
 
-// serve starts `virdeck serve`, which must end cleanly when the test does.
-func serve(t *testing.T, config string) *engine {
+// serve starts `virdeck serve`, which must end cleanly: by end, or when the test
+// does.
+func serve(t *testing.T, config string, flags ...string) *engine {
 	t.Helper()
-	cmd := exec.Command(binary(), "serve", "-c", config)
+	cmd := exec.Command(binary(), append([]string{"serve", "-c", config}, flags...)...)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
 	start := time.Now()
@@ -70,41 +76,70 @@ func serve(t *testing.T, config string) *engine {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Errorf("virdeck serve was gone before its end: %v", err)
-		}
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("virdeck serve ended with %v:\n%s", err, out.String())
+	e := &engine{t: t, start: start, signal: cmd.Process.Signal, unwatch: func() {}}
+	var once sync.Once
+	e.end = func() {
+		once.Do(func() {
+			e.unwatch()
+			terminate(t, cmd, ended, &out)
+		})
+	}
+	e.kill = func() {
+		once.Do(func() {
+			e.unwatch()
+			if err := cmd.Process.Kill(); err != nil {
+				t.Errorf("virdeck serve was gone before it was killed: %v\n%s", err, out.String())
 			}
-		case <-time.After(5 * time.Second):
-			t.Error("virdeck serve did not end within 5 s of SIGTERM")
-			_ = cmd.Process.Kill() // it may have ended just now
-			t.Logf("it was killed: %v", <-ended)
+			_ = <-ended // by the kill
+		})
+	}
+	t.Cleanup(e.end)
+	e.watch(config)
+	return e
+}
+
+func terminate(t *testing.T, cmd *exec.Cmd, ended chan error, out fmt.Stringer) {
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Errorf("virdeck serve was gone before its end: %v\n%s", err, out)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("virdeck serve ended with %v:\n%s", err, out)
 		}
-	})
-	e := watch(t, config, start)
-	e.signal = cmd.Process.Signal
+	case <-time.After(5 * time.Second):
+		t.Error("virdeck serve did not end within 5 s of SIGTERM")
+		_ = cmd.Process.Kill() // it may have ended just now
+		t.Logf("it was killed: %v", <-ended)
+	}
+}
+
+// watch is an engine for a virdeck that somebody else runs.
+func watch(t *testing.T, config string, start time.Time) *engine {
+	t.Helper()
+	e := &engine{t: t, start: start}
+	e.watch(config)
 	return e
 }
 
 // watch samples the virdeck that runs with the configuration, five times a
-// second, until the test ends; then it tells what it saw, if the test failed or
-// LAB_STORY is set. It waits for the socket first: with none running, `virdeck
-// status` would have a look of its own.
-func watch(t *testing.T, config string, start time.Time) *engine {
+// second, until the test ends or unwatch is called. At the test's end it tells
+// what it saw, if the test failed or LAB_STORY is set. It waits for the socket
+// first, to be answered: with none running, `virdeck status` would have a look of
+// its own, and what is there may be left from one that was killed.
+func (e *engine) watch(config string) {
+	t := e.t
 	t.Helper()
-	e := &engine{t: t, start: start, Timeline: NewTimeline()}
+	e.Timeline = NewTimeline()
 	socket := filepath.Join(filepath.Dir(config), "state", "virdeck.sock")
 	for deadline := time.After(5 * time.Second); ; {
-		if _, err := os.Stat(socket); err == nil {
+		if c, err := net.Dial("unix", socket); err == nil {
+			_ = c.Close() // it was only tried
 			break
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("no socket %s after 5 s", socket)
+			t.Fatalf("nobody answers on the socket %s after 5 s", socket)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -127,17 +162,19 @@ func watch(t *testing.T, config string, start time.Time) *engine {
 			}
 		}
 	}()
-	t.Cleanup(func() {
+	e.unwatch = func() {
 		cancel()
 		<-done
+	}
+	t.Cleanup(func() {
+		e.unwatch()
 		if t.Failed() || os.Getenv("LAB_STORY") != "" {
-			t.Logf("what was seen:\n%s", e.Story(start))
+			t.Logf("what was seen:\n%s", e.Story(e.start))
 			if log, err := os.ReadFile(filepath.Join(filepath.Dir(config), "virdeck.log")); err == nil {
 				t.Logf("the end of the log:\n%s", log[max(0, len(log)-8000):])
 			}
 		}
 	})
-	return e
 }
 
 // look is one `virdeck status --json` of the running one, held to the schema.

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -17,6 +18,7 @@ type terminal struct {
 	t          *testing.T
 	socket     string
 	cols, rows int
+	close      func() // ends it; once
 }
 
 func newTerminal(t *testing.T, cols, rows int) *terminal {
@@ -24,12 +26,13 @@ func newTerminal(t *testing.T, cols, rows int) *terminal {
 	term := &terminal{t: t, socket: fmt.Sprintf("%s/tmux-%d", shortDir(t), cols), cols: cols, rows: rows}
 	term.tmux("-f", "/dev/null", "new-session", "-d", "-s", "lab", "-x", fmt.Sprint(cols), "-y", fmt.Sprint(rows),
 		"env", "LC_ALL=C.UTF-8", "PS1=$ ", "TERM=tmux-256color", "bash", "--norc", "--noprofile")
-	t.Cleanup(func() {
+	term.close = sync.OnceFunc(func() {
 		if t.Failed() {
 			t.Logf("%dx%d at the end:\n%s", cols, rows, term.screen())
 		}
 		term.tmux("kill-server")
 	})
+	t.Cleanup(term.close)
 	term.await(5*time.Second, `\$ *$`)
 	return term
 }
