@@ -90,7 +90,9 @@ func serve(t *testing.T, config string, flags ...string) *engine {
 			if err := cmd.Process.Kill(); err != nil {
 				t.Errorf("virdeck serve was gone before it was killed: %v\n%s", err, out.String())
 			}
-			_ = <-ended // by the kill
+			if err := <-ended; err == nil {
+				t.Error("virdeck serve ended well, and was to be killed")
+			}
 		})
 	}
 	t.Cleanup(e.end)

@@ -186,6 +186,9 @@ func (c *creation) build(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := c.untaken(ctx); err != nil {
+		return err
+	}
 	if err := c.define(ctx, model.PhaseNew); err != nil {
 		return err
 	}

@@ -184,27 +184,14 @@ func (h *Host) findStorage(ctx context.Context, f *found, w *wreck) error {
 
 // volumesOf returns the volumes that a domain's definition names.
 func (h *Host) volumesOf(ctx context.Context, dom golibvirt.Domain) ([]libvirtxml.DomainDiskSourceVolume, error) {
-	text, err := step(ctx, h, call{Class: ClassRead, What: "read xml", Domain: dom.Name},
-		func(v *golibvirt.Libvirt) (string, error) {
-			return v.DomainGetXMLDesc(dom, golibvirt.DomainXMLInactive)
-		})
-	if err != nil {
-		return nil, err
-	}
-	var d libvirtxml.Domain
-	if err := d.Unmarshal(text); err != nil {
-		return nil, fmt.Errorf("domain xml: %w", err)
-	}
-	if d.Devices == nil {
-		return nil, nil
-	}
+	disks, err := h.disksOf(ctx, dom, golibvirt.DomainXMLInactive)
 	var out []libvirtxml.DomainDiskSourceVolume
-	for _, k := range d.Devices.Disks {
+	for _, k := range disks {
 		if v := diskVolume(k); v.Volume != "" {
 			out = append(out, v)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // clear deletes the volumes; those that are gone are done.
