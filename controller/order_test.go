@@ -201,7 +201,6 @@ func TestOrder_notSaved(t *testing.T) {
 					t.Errorf("%+v", op)
 				}
 				broken.dead.Store(false)
-				time.Sleep(publishEvery) // until screens show it
 				f.during(5*time.Minute, "the same VM, in rotation", func() bool {
 					return f.in() == 1 && f.uid("one") == uid && f.vm("one").ID() == id && f.proxy("one").Managed.Wish == "run"
 				})

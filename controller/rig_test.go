@@ -209,13 +209,17 @@ func (f *fleet) submit(cmd model.Command) model.OpID {
 	return id
 }
 
-// do submits a command and waits for its end.
+// do submits a command and waits until screens show its end.
 func (f *fleet) do(cmd model.Command) (op model.Op) {
 	f.t.Helper()
 	id := f.submit(cmd)
 	f.within(time.Minute, cmd.Verb.String()+" ends", func() bool {
-		op, _ = f.ops.get(id)
-		return !op.Ended.IsZero()
+		for _, op = range f.Snapshot().Ops {
+			if op.ID == id {
+				return !op.Ended.IsZero()
+			}
+		}
+		return false
 	})
 	return op
 }
