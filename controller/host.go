@@ -99,6 +99,15 @@ func (h *host) proxy(n model.ProxyName) *proxy {
 	return h.byName[n]
 }
 
+// left returns why nothing can be done with a proxy that was found a moment ago:
+// it is none of this host any more. The lock is held.
+func (h *host) left(p *proxy) error {
+	if h.byName[p.spec.Name] != p {
+		return model.Refuse("there is no proxy %s on %s any more", p.spec.Name, h.name)
+	}
+	return nil
+}
+
 func (h *host) refreshAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -26,6 +26,9 @@ type ops struct {
 	next model.OpID
 	list []model.Op
 	wg   sync.WaitGroup
+	// begun is closed when what a new op asks for is set and, where that is to
+	// outlive a crash, on the disk.
+	begun map[model.OpID]chan struct{}
 	// ended is what has ended and is not written down yet, in order: whoever ends
 	// an op may hold a host's lock, and must not wait for the disk.
 	ended []model.Op
@@ -44,6 +47,10 @@ func (o *ops) open(cmd model.Command, now time.Time) (id model.OpID, joined bool
 	}
 	o.next++
 	o.list = append(o.list, model.Op{ID: o.next, Command: cmd, Created: now})
+	if o.begun == nil {
+		o.begun = map[model.OpID]chan struct{}{}
+	}
+	o.begun[o.next] = make(chan struct{})
 	if n := len(o.list) - opsMax; n > 0 { // the oldest that have ended; what is under way stays
 		o.list = slices.DeleteFunc(slices.Clone(o.list), func(op model.Op) bool {
 			if n <= 0 || op.Ended.IsZero() {
@@ -54,6 +61,24 @@ func (o *ops) open(cmd model.Command, now time.Time) (id model.OpID, joined bool
 		})
 	}
 	return o.next, false
+}
+
+// begin tells whoever waits for an op that it has begun.
+func (o *ops) begin(id model.OpID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	close(o.begun[id])
+	delete(o.begun, id)
+}
+
+// awaitBegun returns once an op has begun.
+func (o *ops) awaitBegun(id model.OpID) {
+	o.mu.Lock()
+	ch := o.begun[id]
+	o.mu.Unlock()
+	if ch != nil {
+		<-ch
+	}
 }
 
 // same reports whether two commands ask for the same, whoever gave them.
@@ -140,14 +165,19 @@ func (o *ops) snapshot(now time.Time) []model.Op {
 
 func (o *ops) wait() { o.wg.Wait() }
 
-// readNow queues a read of a proxy; ops are ended by it.
-func (h *host) readNow(p *proxy, ops ...model.OpID) {
+// readNow queues a read of a proxy; ops are ended by it. The error says that it is
+// no proxy of the host any more.
+func (h *host) readNow(p *proxy, ops ...model.OpID) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err := h.left(p); err != nil {
+		return err
+	}
 	p.fresh = true
 	p.waiting = append(p.waiting, ops...)
 	h.via().queue.Forget(p.spec.Name)
 	h.via().queue.Add(p.spec.Name)
+	return nil
 }
 
 func (h *host) reconcileHost(id model.OpID) {
@@ -157,16 +187,20 @@ func (h *host) reconcileHost(id model.OpID) {
 	h.mu.Unlock()
 	h.kickLoop()
 	for _, p := range ps {
-		h.readNow(p)
+		_ = h.readNow(p) // one that has left meanwhile is none of it
 	}
 	h.c.ops.end(id, nil, fmt.Sprintf("looking at the host and its %d proxies", len(ps)))
 }
 
-func (h *host) setDrained(p *proxy, v bool) {
+func (h *host) setDrained(p *proxy, v bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err := h.left(p); err != nil {
+		return err
+	}
 	p.drained = v
 	h.refresh(p, time.Now())
+	return nil
 }
 
 // reconnect replaces the link, showing its phases.

@@ -56,13 +56,17 @@ func (o *order) crowns(j job, uid string) bool {
 	return o.serves(j) && j != jobDelete && (o.verb != model.VerbRecreate || uid != o.uid)
 }
 
-// order takes in what an operator asks of a managed proxy; false if it is none.
-func (h *host) order(p *proxy, cmd model.Command, id model.OpID, now time.Time) bool {
+// order takes in what an operator asks of a managed proxy; false if it is none,
+// and an error if it is no proxy of this host any more.
+func (h *host) order(p *proxy, cmd model.Command, id model.OpID, now time.Time) (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err := h.left(p); err != nil {
+		return false, err
+	}
 	m := p.m
 	if m == nil {
-		return false
+		return false, nil
 	}
 	o := &order{
 		verb: cmd.Verb, by: cmd.By, why: fmt.Sprintf("%s, asked for by %s", cmd.Verb, cmd.By), op: id,
@@ -84,7 +88,7 @@ func (h *host) order(p *proxy, cmd model.Command, id model.OpID, now time.Time) 
 	}
 	h.refresh(p, now)
 	h.c.kickManage()
-	return true
+	return true, nil
 }
 
 // overtaken tells why nothing comes of an order to a proxy that is retired.

@@ -24,7 +24,7 @@ func (h *host) power(p *proxy, v model.Verb, id model.OpID) {
 		h.c.ops.end(id, h.c.ctx.Err(), "")
 		return
 	}
-	if err := h.beginAsked(); err != nil {
+	if err := h.beginAsked(p); err != nil {
 		h.c.ops.end(id, err, "")
 		return
 	}
@@ -48,7 +48,7 @@ func (h *host) power(p *proxy, v model.Verb, id model.OpID) {
 		err = model.Refuse("it is not managed any more")
 	}
 	h.c.ops.end(id, err, v.String()+" done")
-	h.readNow(p)
+	_ = h.readNow(p) // one that has left is nobody's to read
 	h.c.touch()
 }
 

@@ -101,7 +101,7 @@ func (c *Controller) promote(h *host, p *proxy, id model.OpID) {
 // remark changes the mark of a proxy's domain for an operator, and takes in that
 // it is changed.
 func (c *Controller) remark(h *host, p *proxy, id model.OpID, doing string, write func(ctx context.Context, domain string) error, then func(time.Time), done string) {
-	if err := h.beginAsked(); err != nil {
+	if err := h.beginAsked(p); err != nil {
 		c.ops.end(id, err, "")
 		return
 	}

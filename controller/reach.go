@@ -145,10 +145,13 @@ func (h *host) underWay() int {
 
 // beginAsked notes a write that an operator has asked for; endAsked must follow.
 // The error is for the operator: its settings are being changed, or it has turned
-// out to be another machine since it was asked for.
-func (h *host) beginAsked() error {
+// out to be another machine, or to have lost the proxy, since it was asked for.
+func (h *host) beginAsked(p *proxy) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err := h.left(p); err != nil {
+		return err
+	}
 	if h.resting {
 		return model.Refuse("the settings of %s are being changed: try again", h.name)
 	}

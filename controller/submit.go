@@ -21,6 +21,9 @@ func (c *Controller) Submit(cmd model.Command) (model.OpID, error) {
 	if err == nil {
 		err = c.auditStart(cmd)
 	}
+	if err == nil {
+		h, p, err = c.find(cmd) // that may have taken a while
+	}
 	if err != nil {
 		c.log.Warn("command refused", append(attrs(cmd), "why", err.Error())...)
 		c.auditRefused(cmd, err)
@@ -31,7 +34,9 @@ func (c *Controller) Submit(cmd model.Command) (model.OpID, error) {
 	}
 	id, joined := c.ops.open(cmd, time.Now())
 	c.log.Info("command", append(attrs(cmd), "joined", joined)...)
-	if !joined {
+	if joined {
+		c.ops.awaitBegun(id)
+	} else {
 		c.start(h, p, cmd, id)
 	}
 	c.touch()
@@ -47,6 +52,14 @@ func (c *Controller) Refuse(cmd model.Command) error {
 
 // accept finds what a command is about, and says why it cannot be carried out now.
 func (c *Controller) accept(cmd model.Command) (h *host, p *proxy, err error) {
+	if h, p, err = c.find(cmd); err != nil {
+		return h, p, err
+	}
+	return h, p, c.refuse(h, p, cmd)
+}
+
+// find finds what a command is about.
+func (c *Controller) find(cmd model.Command) (h *host, p *proxy, err error) {
 	if cmd.Verb != model.VerbReload && cmd.Verb != model.VerbCancel {
 		if h = c.host(cmd.Host); h == nil {
 			return nil, nil, model.Refuse("there is no host %s", cmd.Host)
@@ -57,7 +70,7 @@ func (c *Controller) accept(cmd model.Command) (h *host, p *proxy, err error) {
 			}
 		}
 	}
-	return h, p, c.refuse(h, p, cmd)
+	return h, p, nil
 }
 
 // attrs are those of a command in the log: what it is about, and nothing empty.
@@ -74,28 +87,29 @@ func attrs(cmd model.Command) []any {
 
 // start sets an accepted command going.
 func (c *Controller) start(h *host, p *proxy, cmd model.Command, id model.OpID) {
+	defer c.ops.begin(id)
 	now := time.Now()
 	switch cmd.Verb {
 	case model.VerbReconcile:
 		h.forgive(p, cmd.By, now)
-		h.readNow(p, id)
+		if err := h.readNow(p, id); err != nil {
+			c.ops.end(id, err, "")
+		}
 	case model.VerbReconcileHost:
 		h.reconcileHost(id)
 	case model.VerbReconnect:
 		c.ops.wg.Go(func() { h.reconnect(id) })
 	case model.VerbDrain, model.VerbUndrain:
-		h.setDrained(p, cmd.Verb == model.VerbDrain)
-		err := c.save()
-		if err != nil { // what would be forgotten does not hold
-			h.setDrained(p, cmd.Verb != model.VerbDrain)
-		}
-		c.ops.end(id, err, cmd.Verb.String()+"ed")
+		c.ops.end(id, c.setDrained(h, p, cmd.Verb == model.VerbDrain), cmd.Verb.String()+"ed")
 	case model.VerbStart, model.VerbStop, model.VerbRestart, model.VerbRecreate, model.VerbDelete:
-		if h.order(p, cmd, id, now) {
+		switch managed, err := h.order(p, cmd, id, now); {
+		case err != nil:
+			c.ops.end(id, err, "")
+		case managed:
 			c.keepOrder(h, id)
-			return
+		default:
+			c.ops.wg.Go(func() { h.power(p, cmd.Verb, id) })
 		}
-		c.ops.wg.Go(func() { h.power(p, cmd.Verb, id) })
 	case model.VerbAdopt:
 		c.ops.end(id, c.adopt(h, *cmd.Adopt), "adopted")
 	case model.VerbRelease:
@@ -113,6 +127,18 @@ func (c *Controller) start(h *host, p *proxy, cmd model.Command, id model.OpID) 
 		})
 	case model.VerbCancel:
 	}
+}
+
+// setDrained drains a proxy, or undrains it, and remembers that.
+func (c *Controller) setDrained(h *host, p *proxy, v bool) error {
+	if err := h.setDrained(p, v); err != nil {
+		return err
+	}
+	err := c.save()
+	if err != nil { // what would be forgotten does not hold
+		_ = h.setDrained(p, !v) // of one that has left nothing holds
+	}
+	return err
 }
 
 // keepOrder has what an order wants on the disk before it is acknowledged; what
@@ -163,6 +189,7 @@ func (c *Controller) cancel(id model.OpID, by string) error {
 
 // withdraw takes back what a command has set that has not begun.
 func (c *Controller) withdraw(id model.OpID) error {
+	c.ops.awaitBegun(id) // until then there is nothing to take back
 	op, ok := c.ops.get(id)
 	h := c.host(op.Command.Host)
 	if h != nil { // with the lock held nothing of it begins
