@@ -18,6 +18,9 @@ func (h *host) begin(p *proxy, d decision, now time.Time) launch {
 	if d.job == jobCreate {
 		h.buildAs(p, now)
 	}
+	if o := m.order; d.job == jobRestart && o.run == "" {
+		o.run = p.st.incarnation // of which no other is wanted again, whatever the answer
+	}
 	var counted pool.Entry
 	if d.counted {
 		counted, m.paid = h.count(p, d, now), true

@@ -142,6 +142,11 @@ func (h *host) record(p *proxy) store.Proxy {
 		case m.retired: // it is not declared any more; if it is again, it stays
 		case m.recreates(), m.unused != "" && p.leaving():
 			r.Wish = store.WishRecreating
+		case m.order == nil:
+		case m.order.verb == model.VerbStart:
+			r.Wish = store.WishStarting
+		case m.order.verb == model.VerbRestart:
+			r.Wish, r.Incarnation = store.WishRestarting, cmp.Or(m.order.run, r.Incarnation)
 		}
 	}
 	return r
@@ -185,6 +190,10 @@ func (h *host) restore(p *proxy, now time.Time) {
 	case store.WishStopping:
 		m.wish = wishStop
 		m.order = &order{verb: model.VerbStop, uid: r.UID, by: "an earlier run", why: "stop, asked for before virdeck stopped"}
+	case store.WishStarting:
+		m.order = &order{verb: model.VerbStart, uid: r.UID, by: "an earlier run", why: "start, asked for before virdeck stopped"}
+	case store.WishRestarting:
+		m.order = &order{verb: model.VerbRestart, uid: r.UID, run: r.Incarnation, by: "an earlier run", why: "restart, asked for before virdeck stopped"}
 	case store.WishStopped:
 		m.wish = wishStop
 	case store.WishPresent:

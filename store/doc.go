@@ -27,12 +27,13 @@
 //
 // It is a bbolt file of mode 0600 with JSON values, made beside its place and
 // renamed into it, so that it is never there half made: an empty file is not a
-// fresh store but a lost one, and is refused. Schema 2, which has the port of
-// a proxy and the wish "stopping", and is else as schema 1:
+// fresh store but a lost one, and is refused. Schema 2 has the port of a proxy and
+// the wish "stopping", schema 3 the wishes "starting" and "restarting"; they are
+// else as schema 1:
 //
 //	bucket   key          value
 //	meta     format       "virdeck store"
-//	meta     schema       2
+//	meta     schema       3
 //	meta     fleet        the name of the fleet
 //	meta     controller   random UUID, made with the file
 //	meta     saved_at     time of the last heartbeat; not there before the first

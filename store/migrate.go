@@ -23,6 +23,7 @@ type schema struct {
 func currentSchema() schema {
 	return schema{version: Schema, steps: map[int]func(*bolt.Tx) error{
 		1: func(*bolt.Tx) error { return nil }, // what lacks a port has none that is known
+		2: func(*bolt.Tx) error { return nil }, // all of its wishes are still known
 	}}
 }
 

@@ -109,20 +109,24 @@ func TestOpen_migrationFails(t *testing.T) {
 	}
 }
 
-// A store of the schema before this one goes on as it is.
-func TestOpen_schema1(t *testing.T) {
-	path := at(t)
-	f := mustOpen(t, path)
-	mustApply(t, f, PutProxy(Proxy{Name: "p-01", UID: "u1", Wish: WishStopped}))
-	mustClose(t, f)
-	edit(t, path, setMeta(keySchema, "1"))
-	f = mustOpen(t, path)
-	defer mustClose(t, f)
-	want := path + ": changed from schema 1 to 2; a copy is beside it"
-	if n := f.Notices(); len(n) != 1 || n[0] != want {
-		t.Errorf("notices %q, want %q", n, want)
-	}
-	if s := mustLoad(t, f); s.Schema != 2 || s.Proxies["p-01"].UID != "u1" || s.Proxies["p-01"].Wish != WishStopped || s.Proxies["p-01"].Port != 0 {
-		t.Errorf("%+v", s)
+// A store of an earlier schema goes on as it is.
+func TestOpen_earlierSchemas(t *testing.T) {
+	for _, version := range []string{"1", "2"} {
+		t.Run(version, func(t *testing.T) {
+			path := at(t)
+			f := mustOpen(t, path)
+			mustApply(t, f, PutProxy(Proxy{Name: "p-01", UID: "u1", Wish: WishStopped}))
+			mustClose(t, f)
+			edit(t, path, setMeta(keySchema, version))
+			f = mustOpen(t, path)
+			defer mustClose(t, f)
+			want := path + ": changed from schema " + version + " to 3; a copy is beside it"
+			if n := f.Notices(); len(n) != 1 || n[0] != want {
+				t.Errorf("notices %q, want %q", n, want)
+			}
+			if s := mustLoad(t, f); s.Schema != 3 || s.Proxies["p-01"].UID != "u1" || s.Proxies["p-01"].Wish != WishStopped || s.Proxies["p-01"].Port != 0 {
+				t.Errorf("%+v", s)
+			}
+		})
 	}
 }

@@ -122,8 +122,8 @@ func TestOpen_refuses(t *testing.T) {
 		"other fleet": {meta(keyFleet, `"lab"`), OtherFleet,
 			`another fleet's: of fleet "lab", and this one is "test"; it is left as it is. ` +
 				"Set fleet.name to that name, or fleet.state_dir to a directory of this fleet's own"},
-		"newer schema": {meta(keySchema, "3"), NewerSchema,
-			"written by a newer virdeck: schema 3, and this version knows 2; it is left as it is. " +
+		"newer schema": {meta(keySchema, "4"), NewerSchema,
+			"written by a newer virdeck: schema 4, and this version knows 3; it is left as it is. " +
 				"Start that version, or move it away (mv PATH PATH.newer): " + anew},
 		"older schema": {meta(keySchema, "0"), OlderSchema,
 			"written by an older virdeck: schema 0, and there is no way from 0 to 1; it is left as it is. " +

@@ -8,7 +8,7 @@ import (
 )
 
 // Schema is the version of the records that this package writes.
-const Schema = 2
+const Schema = 3
 
 // MaxEvents is how many events a Proxy keeps: the newest.
 const MaxEvents = 50
@@ -33,6 +33,8 @@ type Wish string
 const (
 	WishPresent    Wish = "present"
 	WishStopping   Wish = "stopping"   // an operator has asked for it, and it is not off yet
+	WishStarting   Wish = "starting"   // an operator has asked for it, and it does not run yet
+	WishRestarting Wish = "restarting" // an operator has asked for another run than Incarnation
 	WishStopped    Wish = "stopped"    // by an operator; not started again
 	WishRecreating Wish = "recreating" // its VM is being removed, for another one
 	WishRemoved    Wish = "removed"    // its VM was removed by an operator; it stays declared
@@ -42,7 +44,7 @@ const (
 // Known reports whether w is a wish.
 func (w Wish) Known() bool {
 	switch w {
-	case WishPresent, WishStopping, WishStopped, WishRecreating, WishRemoved, WishDeleting:
+	case WishPresent, WishStarting, WishRestarting, WishStopping, WishStopped, WishRecreating, WishRemoved, WishDeleting:
 		return true
 	}
 	return false
