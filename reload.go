@@ -52,6 +52,7 @@ func (r *reloader) reload(by string) (string, error) {
 	defer r.mu.Unlock()
 	c, err := r.read()
 	if err != nil {
+		r.log.Error("not reloaded, nothing is changed", "by", by, "error", err.Error())
 		return "", fmt.Errorf("nothing is changed: %w", err)
 	}
 	plan := config.Diff(r.now, c)

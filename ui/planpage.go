@@ -39,7 +39,8 @@ func (m *Model) planPage(w int, filter string) []line {
 	switch {
 	case len(s.Plan) == 0:
 		b.head("PLAN")
-		b.add(text("   nothing is to be done: everything managed is as it is declared", stDim))
+		b.add(text("   nothing is to be done", stDim))
+		b.add(m.heldOff(s))
 	case len(under)+len(due)+len(wait) == 0:
 		b.head("PLAN")
 		b.add(text("   no item has these words; esc clears them", stDim))
@@ -242,4 +243,21 @@ func planStyle(v model.PlanVerb) styleID {
 	case model.PlanNothing:
 	}
 	return stText
+}
+
+// heldOff says why nothing is to be done: all is as it is declared, but for what an
+// operator has stopped or removed.
+func (m *Model) heldOff(s *model.Snapshot) line {
+	var off []string
+	for _, h := range s.Hosts {
+		for _, p := range h.Proxies {
+			if p.Managed != nil && p.Managed.Wish != "run" {
+				off = append(off, clean(string(p.Spec.Name)))
+			}
+		}
+	}
+	if len(off) == 0 {
+		return text("   everything managed is as it is declared", stDim)
+	}
+	return text("   stopped or removed by an operator, S makes or starts it: "+strings.Join(off, " "), stText)
 }

@@ -257,6 +257,9 @@ func (m *Model) calmStory(p *model.ProxyView) story {
 		}
 		return story{is: "It is being removed.", did: "It leaves the rotation first.", can: "Nothing needs doing."}
 	case model.StateDrained:
+		if p.Domain == model.DomainShutoff || p.Domain == model.DomainMissing {
+			return story{is: "An operator took it out, and its VM does not run.", did: "It is not probed.", can: "S starts its VM, D puts it back."}
+		}
 		return story{is: "An operator took it out.", did: "Open connections may finish; its VM goes on, and probes do.", can: "D puts it back."}
 	case model.StateFailed, model.StateDemoted, model.StateTransient, model.StateProvisioning,
 		model.StatePending, model.StateUnproven, model.StateReady:

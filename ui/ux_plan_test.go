@@ -92,7 +92,19 @@ func TestPlan_groups(t *testing.T) {
 func TestPlan_empty(t *testing.T) {
 	c := newConsole(t, fleet(), 80, 24)
 	c.press("P")
-	if s := c.screen(t); lineOf(s, "nothing is to be done: everything managed is as it is declared") < 0 {
+	if s := c.screen(t); lineOf(s, "nothing is to be done") < 0 || lineOf(s, "everything managed is as it is declared") < 0 {
+		t.Errorf("\n%s", s)
+	}
+	// What an operator holds off is not as it is declared.
+	c = at(t, "web-1", 80, 24)
+	c.eng.publish(func(s *model.Snapshot) {
+		s.Plan = nil
+		p, _ := s.Proxy("web-1")
+		p.Managed.Wish = "stop"
+	})
+	c.pass(pollEvery)
+	c.press("P")
+	if s := c.screen(t); lineOf(s, "stopped or removed by an operator, S makes or starts it: web-1") < 0 || lineOf(s, "everything managed is as it is declared") >= 0 {
 		t.Errorf("\n%s", s)
 	}
 }

@@ -16,8 +16,8 @@ func (m *Model) recreate() {
 		}
 		return ""
 	}, func(n int) string {
-		return its(n, "It leaves the rotation and drains; then its VM is removed with its disk, and all that is on it is lost. Another VM with another identity takes its place.",
-			"They leave the rotation and drain; then their VMs are removed with their disks, and all that is on them is lost. Other VMs with other identities take their places.")
+		return its(n, "It leaves the rotation at once, and what is open through it breaks (d drains it first); its VM is removed with its disk, and all that is on it is lost. Another VM with another identity takes its place.",
+			"They leave the rotation at once, and what is open through them breaks (d drains them first); their VMs are removed with their disks, and all that is on them is lost. Other VMs with other identities take their places.")
 	})
 }
 
