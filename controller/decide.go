@@ -38,6 +38,7 @@ type vmFacts struct {
 	order   model.Verb // what an operator has asked for and is not so yet; 0: nothing
 	by      string     // who
 	asked   string     // the same in words
+	unseen  bool       // no look at it has begun since then
 	// unreachable is why the host's last listing may not be acted upon; empty
 	// if it came through a live link of the pinned machine.
 	unreachable string
@@ -100,7 +101,7 @@ func (d decision) removes() bool { return d.job == jobDelete || d.job == jobDrai
 func decide(f vmFacts) decision {
 	d := wanted(f)
 	switch {
-	case d.job == jobNone && !d.gone && !d.refused && f.order != 0 && f.unreachable == "":
+	case d.job == jobNone && !d.gone && !d.refused && f.order != 0 && !f.unseen && f.unreachable == "":
 		d.met = met(f)
 	case d.job == jobNone:
 	case d.wait != "":
@@ -232,9 +233,12 @@ func pooledWait(f vmFacts) string {
 	return "its pool removes it next"
 }
 
-// removal is over when two looks found nothing.
+// removal is over when two looks found nothing. Who has asked for it is not told so
+// while its VM may be there under a mark that has not been read.
 func removal(f vmFacts, why string) decision {
 	switch {
+	case f.order != 0 && !f.listed && !f.built && f.hold != "":
+		return decision{job: jobDelete, why: why, wait: f.hold}
 	case !f.listed && f.missing >= 2 && f.unreachable == "":
 		return decision{gone: true, why: why}
 	case !f.listed && f.unreachable == "":

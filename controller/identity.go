@@ -84,16 +84,30 @@ func (h *host) refuseRepin() error {
 }
 
 // repin takes the machine that answers for this host from now on, on an
-// operator's word. What it lists counts from the next look on.
-func (h *host) repin(by string) string {
+// operator's word. What it lists counts from the next look on. What cannot be
+// remembered does not hold.
+func (c *Controller) repin(h *host, by string) (string, error) {
+	was, now := h.pin("")
+	if err := c.save(); err != nil {
+		h.pin(was)
+		return "", err
+	}
+	what := fmt.Sprintf("host UUID %s is pinned, before it was %s", now, was)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := time.Now()
-	what := fmt.Sprintf("host UUID %s is pinned, before it was %s", h.shows, h.pinned)
-	h.pinned, h.nextPoll, h.dirty = h.shows, time.Time{}, true
-	h.tellHost("", "", what+", by "+by, now)
+	h.tellHost("", "", what+", by "+by, time.Now())
+	return what, nil
+}
+
+// pin pins a host UUID, or that of the machine that answers if it is empty.
+func (h *host) pin(uuid string) (was, now string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was = h.pinned
+	h.pinned = cmp.Or(uuid, h.shows)
+	h.nextPoll, h.dirty = time.Time{}, true
 	h.kickLoop()
-	return what
+	return was, h.pinned
 }
 
 // machines is which host is pinned to which UUID. Two names for one machine

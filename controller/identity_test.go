@@ -134,3 +134,27 @@ func TestFleet_hungAgentsDoNotStarveARestartedNeighbour(t *testing.T) {
 		}
 	})
 }
+
+// A host whose new pin could not be remembered keeps the old one.
+func TestRepin_notSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManaged(t, "a")
+		_, swap := f.twin()
+		f.decl.Hosts = f.specs
+		f.attic()
+		broken := f.mortal()
+		f.begin(1)
+		close(swap)
+		f.sims["a"].Kill()
+		another := func() bool { return f.Snapshot().Host("a").Misconfig != "" }
+		f.within(time.Minute, "another machine answers", another)
+		broken.dead.Store(true)
+		if op := f.do(model.Command{Verb: model.VerbRepin, Host: "a"}); op.State != model.OpFailed {
+			t.Errorf("%+v", op)
+		}
+		broken.dead.Store(false)
+		f.during(time.Minute, "it is not taken for a", another)
+		f.done(model.Command{Verb: model.VerbRepin, Host: "a"})
+		f.within(time.Minute, "it is taken for a", func() bool { return !another() })
+	})
+}

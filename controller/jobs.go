@@ -14,7 +14,8 @@ import (
 // begin notes a write, and returns what starts it. The lock is held.
 func (h *host) begin(p *proxy, d decision, now time.Time) launch {
 	m := p.m
-	m.busy, m.from, m.step = d.job, now, model.Progress{}
+	m.busy, m.from, m.step, m.there = d.job, now, model.Progress{}, m.listed
+	m.charge = nil // from here on it is spent
 	if d.job == jobCreate {
 		h.buildAs(p, now)
 	}
@@ -159,7 +160,7 @@ func (h *host) succeeded(p *proxy, j job, now time.Time) {
 	}
 	what = fmt.Sprintf("%s, after %s", what, now.Sub(m.from).Round(10*time.Millisecond))
 	h.tellSame(p, note{what: what}, now)
-	if m.order != nil && m.order.crowns(j, m.uid) {
+	if m.order != nil && m.order.crowns(j, m.uid, m.there) {
 		h.fulfil(p, what)
 	}
 	p.fresh = true
@@ -198,7 +199,7 @@ func (h *host) failedWrite(p *proxy, j job, err error, now time.Time) *order {
 		m.retryAt = now.Add(min(retryFirst<<min(fails, 10), retryMost))
 	}
 	h.tellSame(p, note{what: fmt.Sprintf("%s of its VM failed (%s): %s", j, class, m.lastErr)}, now)
-	if (m.latched || class == provider.ClassConflict) && m.order != nil && m.order.crowns(j, m.uid) {
+	if (m.latched || class == provider.ClassConflict) && m.order != nil && m.order.crowns(j, m.uid, m.there) {
 		return h.void(p)
 	}
 	return nil // what it waits for now is the next look's to say

@@ -168,6 +168,10 @@ func (h *host) settleWants(p *proxy, d decision, now time.Time) {
 	}
 	if m.leaving() && m.poolDrain.IsZero() && !d.removes() { // wanted again
 		m.drainEnd = time.Time{}
+		if m.charge != nil {
+			h.c.uncount(*m.charge)
+			m.charge, m.paid = nil, false
+		}
 		h.refresh(p, now)
 	}
 }
@@ -185,6 +189,7 @@ func (h *host) facts(p *proxy, now time.Time) vmFacts {
 	}
 	if o := m.order; o != nil {
 		f.order, f.by, f.asked = o.verb, o.by, o.why
+		f.unseen = !p.st.seen.After(o.at) && !h.listedAt.After(o.at)
 		f.anew = o.uid != m.uid || o.run != "" && p.st.incarnation != "" && o.run != p.st.incarnation
 	}
 	f.remake = m.remake()
@@ -222,8 +227,7 @@ func (h *host) leave(p *proxy, d decision, now time.Time) {
 		m.drainEnd = now.Add(m.drain)
 	}
 	if d.counted {
-		h.count(p, d, now)
-		m.paid = true
+		m.charge, m.paid = new(h.count(p, d, now)), true
 	}
 	h.tellSame(p, note{what: "leaves the rotation, its VM is to be removed: " + d.why}, now)
 	h.refresh(p, now)

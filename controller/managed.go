@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"virdeck/model"
+	"virdeck/pool"
 )
 
 // managed is what the controller knows of a managed proxy beside its status.
@@ -45,13 +46,15 @@ type managed struct {
 	ownerKnown bool
 
 	busy  job
+	there bool      // its domain was listed when the write began
 	from  time.Time // of the write under way
 	ended time.Time // of the last write: an older listing does not count
 	step  model.Progress
 	failure
-	done    decision // the last one
-	paid    bool     // it is counted in the budget, however often it is tried
-	allowed string   // who has it done beyond the budget
+	done    decision    // the last one
+	charge  *pool.Entry // what it was counted as when it left the rotation, while nothing is written yet
+	paid    bool        // it is counted in the budget, however often it is tried
+	allowed string      // who has it done beyond the budget
 }
 
 // failure is what became of the last write, if it failed. It holds up the same
@@ -85,12 +88,21 @@ func (h *host) ownerOf(p *proxy) model.Owner {
 // identify gives the proxy a uid, and what follows from it. The lock is held.
 func (h *host) identify(p *proxy, uid string, created time.Time, creds model.Credentials) {
 	m := p.m
-	m.uid, m.created = uid, created.UTC().Truncate(time.Second)
+	m.become(uid, created.UTC().Truncate(time.Second))
 	p.spec.Creds, m.spec.Creds = creds, creds
 	if h.via().build != nil {
 		b := h.via().build.Identity(h.ownerOf(p))
 		p.spec.Domain, m.uuid = b.Domain, b.UUID
 	}
+}
+
+// become gives the record a uid. An order about the VM stays about it, whatever
+// its uid turns out to be.
+func (m *managed) become(uid string, created time.Time) {
+	if m.order != nil && m.order.uid == m.uid {
+		m.order.uid = uid
+	}
+	m.uid, m.created = uid, created
 }
 
 // renew makes room for another VM under the same name. The lock is held.

@@ -18,6 +18,7 @@ type order struct {
 	by   string            // who, for the budget; never empty
 	why  string            // for the plan
 	op   model.OpID        // 0: an earlier process accepted it
+	at   time.Time         // when; an older look does not show that it is so
 	was  wish              // before it
 	uid  string            // of the VM that it is about
 	run  model.Incarnation // of that VM; empty: not known
@@ -51,9 +52,18 @@ func (o *order) serves(j job) bool {
 }
 
 // crowns reports whether the order is carried out when the job is done, on the VM
-// that has the uid.
-func (o *order) crowns(j job, uid string) bool {
-	return o.serves(j) && j != jobDelete && (o.verb != model.VerbRecreate || uid != o.uid)
+// that has the uid. What finishes the making of a VM that is there already is no
+// other run of it.
+func (o *order) crowns(j job, uid string, there bool) bool {
+	switch {
+	case !o.serves(j) || j == jobDelete:
+		return false
+	case o.verb == model.VerbRecreate:
+		return uid != o.uid
+	case o.verb == model.VerbRestart:
+		return j != jobCreate || !there
+	}
+	return true
 }
 
 // order takes in what an operator asks of a managed proxy; false if it is none,
@@ -69,7 +79,7 @@ func (h *host) order(p *proxy, cmd model.Command, id model.OpID, now time.Time) 
 		return false, nil
 	}
 	o := &order{
-		verb: cmd.Verb, by: cmd.By, why: fmt.Sprintf("%s, asked for by %s", cmd.Verb, cmd.By), op: id,
+		verb: cmd.Verb, by: cmd.By, why: fmt.Sprintf("%s, asked for by %s", cmd.Verb, cmd.By), op: id, at: now,
 		was: m.wish, uid: m.uid,
 	}
 	if h.unreachable(m) == "" {
@@ -86,7 +96,10 @@ func (h *host) order(p *proxy, cmd model.Command, id model.OpID, now time.Time) 
 	if o.verb == model.VerbRecreate {
 		m.barren = 0
 	}
+	m.useless, m.unused = time.Time{}, "" // whoever asks knows what it is of use for
+	h.nextPoll = time.Time{}
 	h.refresh(p, now)
+	h.kickLoop()
 	h.c.kickManage()
 	return true, nil
 }

@@ -24,7 +24,7 @@ func (h *host) byMark(p *proxy, in model.Instance, now time.Time) {
 	case ours && p.m == nil && p.spec.Backing == model.BackingAdopted:
 		h.promoted(p, o, now)
 	case ours && p.m != nil && p.m.adopted:
-		p.m.uid, p.m.created = o.UID, o.CreatedAt
+		p.m.become(o.UID, o.CreatedAt)
 	case o.Zero() && p.m != nil && p.m.adopted && p.m.busy == jobNone:
 		h.released(p, now)
 	}

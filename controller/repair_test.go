@@ -167,3 +167,35 @@ func TestHarm_mendedIsNotReplaced(t *testing.T) {
 		f.during(time.Hour, "the same VM, in rotation", func() bool { return f.in() == 1 && f.uid("web-1") == uid })
 	})
 }
+
+// A VM of no use that serves again before anything of its removal was written
+// stays, and is not counted.
+func TestReplace_healedBeforeItsRemoval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManaged(t, "a")
+		f.set.ReplaceAfter = 2 * time.Minute
+		f.alone()
+		d, uid, creds := f.vm("one"), f.uid("one"), f.proxy("one").Spec.Creds
+		d.SetProxy(simhost.Proxy{Mode: simhost.ProxyOff})
+		h := f.Controller.host("a")
+		f.within(10*time.Minute, "it is out", func() bool { return f.in() == 0 })
+		h.mu.Lock()
+		h.writes += f.set.Writes // as if so many were being made
+		h.mu.Unlock()
+		f.within(10*time.Minute, "it waits to be removed", func() bool {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.byName["one"].m.unused != ""
+		})
+		time.Sleep(time.Second)
+		d.SetProxy(simhost.Proxy{User: creds.User, Password: creds.Password})
+		f.within(2*time.Minute, "it is back", func() bool { return f.in() == 1 })
+		h.mu.Lock()
+		h.writes -= f.set.Writes
+		h.mu.Unlock()
+		f.during(10*time.Minute, "it stays", func() bool { return f.in() == 1 && f.uid("one") == uid })
+		if n := f.Snapshot().Hosts[0].Budget.Used; n != 0 {
+			t.Errorf("%d of the budget used", n)
+		}
+	})
+}

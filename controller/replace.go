@@ -14,7 +14,7 @@ func (h *host) grow(p *proxy, now time.Time) {
 	m := p.m
 	if !h.useless(p) {
 		m.useless = time.Time{}
-		if !m.leaving() { // it has come back, or nobody can tell any more
+		if !m.leaving() || m.busy == jobNone && h.healthOf(p).InRotation { // it has come back, or nobody can tell any more
 			m.unused = ""
 		}
 		return
@@ -23,7 +23,7 @@ func (h *host) grow(p *proxy, now time.Time) {
 		m.useless = now
 	}
 	after := h.c.settings().ReplaceAfter
-	if after <= 0 || m.unused != "" || m.adopted || m.wish != wishRun || now.Sub(m.useless) < after<<min(m.barren, 6) {
+	if after <= 0 || m.unused != "" || m.adopted || m.order != nil || m.wish != wishRun || now.Sub(m.useless) < after<<min(m.barren, 6) {
 		return
 	}
 	m.unused = join("it has been of no use for "+after.String(), ": ", p.view.Reason)

@@ -117,8 +117,8 @@ func (c *Controller) start(h *host, p *proxy, cmd model.Command, id model.OpID) 
 	case model.VerbManage:
 		c.ops.wg.Go(func() { c.promote(h, p, id) })
 	case model.VerbRepin:
-		said := h.repin(cmd.By)
-		c.ops.end(id, c.save(), said)
+		said, err := c.repin(h, cmd.By)
+		c.ops.end(id, err, said)
 	case model.VerbReload:
 		c.ops.wg.Go(func() {
 			c.ops.phase(id, "reading the configuration")
