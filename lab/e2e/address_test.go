@@ -106,7 +106,7 @@ func TestAgentStopped(t *testing.T) {
 	e.ready(all()...)
 	addrs := trueAddresses(t, []string{"lan-1", "nat-1"})
 	start := time.Now()
-	// agentctl stops it 0.3 s later and starts it again after 8 s
+	// it is stopped when the command returns, and started again after 8 s
 	together(
 		func() { ctl(t, "h2", "agent", "lan-1", "restart", "8") },
 		func() { ctl(t, "h1", "agent", "nat-1", "restart", "8") },

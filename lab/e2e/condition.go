@@ -10,7 +10,8 @@ import (
 	"virdeck/model"
 )
 
-// Condition says why a status does not meet it, or nothing when it does.
+// Condition says why a status does not meet it, or nothing when it does. It looks
+// at that status alone: an old one may be asked about again.
 type Condition func(*model.Status) string
 
 // All holds when every one of the conditions does.

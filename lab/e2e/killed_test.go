@@ -19,7 +19,7 @@ import (
 // The kills of TestKilled.
 const (
 	killsLeast = 8
-	killsTime  = 80 * time.Second // no further one is begun after that
+	killsTime  = 60 * time.Second // no further one is begun after that
 )
 
 // TestKilled ends virdeck with SIGKILL at random moments: while it makes a pool

@@ -48,10 +48,10 @@ func TestManaged(t *testing.T) {
 	}
 
 	// Another template: never fewer than min_available, which is one.
-	was := p.uids()
+	was := uids(p.look())
 	at = p.reload(poolConfig{count: 2, memory: 160})
-	p.await(at, 3*time.Minute, "rolled", All(settled(2), func(*model.Status) string {
-		for name, uid := range p.uids() {
+	p.await(at, 3*time.Minute, "rolled", All(settled(2), func(s *model.Status) string {
+		for name, uid := range uids(s) {
 			if uid == was[name] {
 				return name + " is still the old one"
 			}

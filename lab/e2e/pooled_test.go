@@ -176,10 +176,9 @@ func atLeastIn(n int) Condition {
 }
 
 // uids returns the uid of each managed proxy.
-func (p *pooled) uids() map[string]string {
-	p.t.Helper()
+func uids(s *model.Status) map[string]string {
 	out := map[string]string{}
-	for _, q := range p.look().Proxies {
+	for _, q := range s.Proxies {
 		if q.Managed != nil {
 			out[q.Name] = q.Managed.UID
 		}
