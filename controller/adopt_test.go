@@ -36,7 +36,9 @@ func TestAdopt(t *testing.T) {
 		if f.in() != 1 {
 			t.Errorf("forgotten by a restart:\n%s", f.dump())
 		}
-		f.within(10*time.Second, "looked at", func() bool { return f.proxy("p-attic").UUID != "" && !f.Snapshot().Hosts[0].LastGood.IsZero() })
+		f.within(20*time.Second, "looked at, and known to be the machine that it was", func() bool {
+			return f.Refuse(on(model.VerbManage, "p-attic")) == nil
+		})
 
 		f.done(on(model.VerbManage, "p-attic"))
 		f.during(time.Minute, "stays in rotation", func() bool { return f.in() == 1 })
